@@ -45,7 +45,7 @@ MVN   := mvn --batch-mode --quiet -Dstyle.color=never
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check quick test test-all lint style docs programs kafka older clients lakes constraints golden bench soak versions sparks clean
+.PHONY: help setup run check quick test test-all lint style docs programs kafka older clients lakes constraints golden bench soak versions older-sparks sparks clean
 .DEFAULT_GOAL := help
 
 help: ## show this
@@ -111,10 +111,10 @@ bench: $(VENV)/ready-to-test kafka ## measure against other readers and writers
 	$(BIN)/python -m benchmarks groups
 	$(BIN)/python -m benchmarks cluster
 
-soak: $(VENV)/ready-to-test kafka older clients lakes ## what takes too long for every day
-	$(BIN)/pytest -m soak --timeout 0 $(TESTS) --deselect tests/soak/test_fuzz.py
-	$(BIN)/pytest -m soak --timeout 0 tests/soak/test_fuzz.py # which starts a process for each build
-	$(MAKE) --no-print-directory sparks
+# How many minutes the soak takes, without set-up. `SEED` does a run again, and `ONLY` does some kinds of soak alone.
+MINUTES ?= 60
+soak: $(VENV)/ready-to-test kafka older clients lakes older-sparks ## fuzzing, kills, faults and other versions, each for its share of MINUTES=60
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(SEED:%=--seed %) $(ONLY:%=--only %)
 
 versions: ## set-up and unit tests with each tested version of Python that is on the PATH
 	@failed=; for version in $(TESTED); do \
@@ -124,11 +124,15 @@ versions: ## set-up and unit tests with each tested version of Python that is on
 			build/python$$version/bin/pytest -q $(TESTS) tests/unit tests/corruption || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with Python$$failed" >&2; exit 1; }
 
-sparks: kafka ## set-up and the core of the Spark tests with each older version of Spark
+older-sparks: kafka
+	@for version in $(SPARKS); do \
+		$(MAKE) --no-print-directory VENV=build/pyspark-$$version SPARK=$$version setup build/spark/fetched-$$version || exit; \
+	done
+
+sparks: older-sparks ## the core of the Spark tests with each older version of Spark
 	@failed=; for version in $(SPARKS); do \
 		echo "Spark $$version"; \
-		$(MAKE) --no-print-directory VENV=build/pyspark-$$version SPARK=$$version setup build/spark/fetched-$$version && \
-			build/pyspark-$$version/bin/pytest -q $(SPARK_TESTS) || failed="$$failed $$version"; \
+		build/pyspark-$$version/bin/pytest -q $(SPARK_TESTS) || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with Spark$$failed" >&2; exit 1; }
 
 clean: ## remove all that was built or fetched

@@ -28,6 +28,8 @@ from tests.seconds import expected
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["tests.cores", "tests.soak.plugin"]
+
 hypothesis.settings.register_profile("octavo", deadline=None)  # a busy machine is not a fault
 hypothesis.settings.load_profile("octavo")
 

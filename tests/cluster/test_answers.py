@@ -176,7 +176,7 @@ def test_brokers_answer_alike_while_one_is_gone(cluster: Cluster) -> None:
         each.close()
 
 
-@pytest.mark.soak
+@pytest.mark.soak(60)
 def test_brokers_that_do_not_coordinate_say_the_same(java: str, other_network: Network, tmp_path: Path) -> None:
     kinds: dict[int, Kind] = {KAFKA: "kafka", OTHER: "octavo", THIRD: "kafka"}
     with Cluster(tmp_path / "cluster", other_network, kinds) as cluster:

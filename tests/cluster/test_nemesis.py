@@ -1,13 +1,11 @@
 """Several things go wrong at a time, again and again, for as long as the soak lasts, and clients lose nothing.
 
-`--log-level=INFO` shows what happens; `OCTAVO_SOAK_SEED` has it happen in the order of an earlier run.
+`--log-level=INFO` shows what happens, and `--soak-seed` has it happen in the order of an earlier run.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import time
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -20,9 +18,9 @@ from tests.cluster.network import Network
 from tests.cluster.nodes import Cluster, Kind
 from tests.cluster.scenarios import under_load
 from tests.kafka.judge import Judge
+from tests.soak.plugin import Soak
 
-SOAK_S: Final = int(os.environ.get("OCTAVO_SOAK_S", "600"))
-STEPS: Final = 25  # until everything is healed and checked
+STEPS: Final = 8  # until everything is healed and checked
 # A busy machine must not be a fault: nodes that are well would be fenced again and again, or give up.
 PATIENT: Final = {
     "broker.session.timeout.ms": "9000",
@@ -35,16 +33,14 @@ _log: Final = logging.getLogger(__name__)
 KINDS: Final[dict[int, Kind]] = {1: "kafka", 2: OTHERS, 3: OTHERS, 4: "kafka"}
 
 
-@pytest.mark.soak
+@pytest.mark.soak(120)
 def test_nothing_is_lost_in_faults_that_overlap(
-    java: str, other_network: Network, tmp_path: Path, clients_of_java: Judge
+    java: str, other_network: Network, tmp_path: Path, clients_of_java: Judge, soak: Soak
 ) -> None:
-    seed = int(os.environ.get("OCTAVO_SOAK_SEED", str(int.from_bytes(os.urandom(4)))))
-    random = Random(seed)
-    deadline = time.monotonic() + SOAK_S
+    random = Random(soak.seed)
     made = Cluster(tmp_path, other_network, KINDS, controllers=3, settings=PATIENT)
     with small_disk(made.brokers[2].data), made as cluster:
-        while time.monotonic() < deadline:
+        for _ in soak.rounds():
             story: list[str] = []
             try:
                 with under_load(cluster, clients_of_java, seed=random.randrange(1 << 30), transactions=True) as load:
@@ -52,5 +48,5 @@ def test_nothing_is_lost_in_faults_that_overlap(
                     story = nemesis.story
                     nemesis.run(STEPS)
             except Exception as failure:
-                raise AssertionError(f"seed {seed}, after {story}") from failure
-            _log.info("seed %d: %d operations are right after %s", seed, len(load.history), ", ".join(story))
+                raise AssertionError(f"seed {soak.seed}, after {story}") from failure
+            _log.info("seed %d: %d operations are right after %s", soak.seed, len(load.history), ", ".join(story))

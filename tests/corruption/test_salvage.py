@@ -13,6 +13,7 @@ from octavo.inspect.verify import check_partition
 from octavo.log import Log
 from octavo.records import BatchBuilder
 from tests.crash.storage import FastStorage
+from tests.soak.plugin import Soak
 from tests.unit.inspect.salvage.damaging import (
     batches_in,
     check_kept,
@@ -67,10 +68,11 @@ def test_every_intact_batch_of_a_compacted_log_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_every_intact_batch_is_kept_in_hundreds_of_damaged_logs(tmp_path: Path) -> None:
-    check_seeds(tmp_path, range(10_000, 10_480))
-    check_seeds(tmp_path, range(20_000, 20_130), replicas=3)
-    check_compacted(tmp_path, range(30_000, 30_200))
+def test_every_intact_batch_is_kept_in_hundreds_of_damaged_logs(tmp_path: Path, soak: Soak) -> None:
+    for seed in soak.seeds():
+        check_seeds(tmp_path, range(40 * seed, 40 * seed + 40))
+        check_seeds(tmp_path, range(40 * seed, 40 * seed + 13), replicas=3)
+        check_compacted(tmp_path, range(20 * seed, 20 * seed + 20))
 
 
 def test_a_batch_in_a_value_is_not_taken_for_a_batch_of_the_log(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def main() -> None:
     _ = kernels(0).validate
     size = status("VmSize")
     resource.setrlimit(resource.RLIMIT_AS, (size + HEADROOM, size + HEADROOM))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a case that is the end of it is named, and can be done again
     for line in sys.stdin:
         request = json.loads(line)
         function = getattr(import_module(request["module"]), request["function"])

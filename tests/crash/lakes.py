@@ -152,8 +152,11 @@ def _in_fork(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def stop_at_lines(kind: str, change: str, folder: Path, at_most: int) -> tuple[int, int]:
-    """Stop a change at so many of its lines, at equal distances, and judge; return how many of how many there were."""
+def stop_at_lines(kind: str, change: str, folder: Path, at_most: int, first: int) -> tuple[int, int]:
+    """Stop a change at so many of its lines, at equal distances, and judge; return how many of how many there were.
+
+    `first` says which lines, of as many choices as there are lines between two of them, and what stops the first one.
+    """
     table, saved, noted = folder / "table", folder / "saved", folder / "lines"
 
     def note_lines() -> None:
@@ -169,8 +172,10 @@ def stop_at_lines(kind: str, change: str, folder: Path, at_most: int) -> tuple[i
     shutil.copytree(table, saved)
     assert _in_fork(note_lines) == 0
     lines: list[Line] = [(file, number) for file, number in json.loads(noted.read_text())]
-    chosen = lines[:: -(-len(lines) // at_most)]
-    for line, way in zip(chosen, cycle(WAYS), strict=False):
+    every = -(-len(lines) // at_most)
+    chosen = lines[first % every :: every]
+    ways = cycle([*WAYS[first % len(WAYS) :], *WAYS[: first % len(WAYS)]])
+    for line, way in zip(chosen, ways, strict=False):
         restore()
         ended = _in_fork(partial(stop_at, partial(CHANGES[change], kind, table), line, way))
         assert ended == (-signal.SIGKILL if way == "kill" else 0), f"{line}, {way}: it ended with {ended}"
@@ -179,7 +184,7 @@ def stop_at_lines(kind: str, change: str, folder: Path, at_most: int) -> tuple[i
 
 
 if __name__ == "__main__":
-    _, kind, at_most, where, *changes = sys.argv
+    _, kind, at_most, first, where, *changes = sys.argv
     for name in changes:
-        tried, there = stop_at_lines(kind, name, Path(where, f"{kind}-{name}"), int(at_most))
+        tried, there = stop_at_lines(kind, name, Path(where, f"{kind}-{name}"), int(at_most), int(first))
         sys.stdout.write(f"{name} {tried} {there}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from tests.crash.committing import DATA, CommitWorkload, Known, judge, open_data
 from tests.crash.noted_crashes import Kind
 from tests.crash.storage import CrashStorage, FastStorage
 from tests.selection import some
+from tests.soak.plugin import Soak
 
 SEEDS: Final = range(4)
 CRASHES: Final = 60  # of each
@@ -38,9 +40,10 @@ def test_each_row_is_there_once_or_not_at_all(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(1000, 1040))
-def test_each_row_is_there_once_or_not_at_all_at_every_operation(seed: int, folder: Path) -> None:
-    assert COMMITS.crash_often(seed, folder, 1_000_000, steps=10) >= 300
+def test_each_row_is_there_once_or_not_at_all_in_many_crashes(soak: Soak, folder: Path) -> None:
+    for seed in soak.seeds():
+        assert COMMITS.crash_often(seed, folder, 20, steps=10) >= 20
+        shutil.rmtree(folder / "disk")
 
 
 @pytest.mark.parametrize("seed", range(100, 101))
@@ -49,9 +52,10 @@ def test_a_crash_of_the_next_opener_leaves_each_row_once_too(seed: int, folder: 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(2000, 2040))
-def test_crashes_of_the_next_opener_leave_each_row_once_too(seed: int, folder: Path) -> None:
-    assert COMMITS.crash_recoveries(seed, folder, 7, 7, steps=8) >= 100
+def test_crashes_of_the_next_opener_leave_each_row_once_too(soak: Soak, folder: Path) -> None:
+    for seed in soak.seeds():
+        COMMITS.crash_recoveries(seed, folder, 100, 20, steps=8)
+        shutil.rmtree(folder / "disk")
 
 
 @pytest.mark.parametrize("seed", some(range(200, 202)))
@@ -61,6 +65,7 @@ def test_a_process_that_goes_on_for_a_dead_one_commits_each_row_once(seed: int, 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(3000, 3040))
-def test_processes_that_go_on_for_dead_ones_commit_each_row_once(seed: int, folder: Path) -> None:
-    assert COMMITS.die_and_go_on(seed, folder, 1, lives=4, steps=2) >= 300
+def test_processes_that_go_on_for_dead_ones_commit_each_row_once(soak: Soak, folder: Path) -> None:
+    for seed in soak.seeds():
+        assert COMMITS.die_and_go_on(seed, folder, 30, lives=4, steps=2) > 0
+        shutil.rmtree(folder / "disk")

@@ -5,6 +5,7 @@ What is left is a prefix of what it had, at that moment or before something was 
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from octavo.schemas.metadata.topics import TopicRecord
 from tests.clock import Clock
 from tests.crash.disk import ANY_NAMES, POWER_CUTS, PROCESS_DIED, write_image
 from tests.crash.storage import CrashStorage, FastStorage
+from tests.soak.plugin import Soak
 
 WAYS: Final = (PROCESS_DIED, *POWER_CUTS[::3], *ANY_NAMES[:2])
 STEPS: Final = 40
@@ -186,6 +188,9 @@ def test_what_is_left_is_a_prefix(folder: Path, seed: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(3, 20))
-def test_what_is_left_is_a_prefix_at_every_crash(folder: Path, seed: int) -> None:
-    assert len(crash(folder, seed, every=2)) > 10
+def test_what_is_left_is_a_prefix_at_every_crash(folder: Path, soak: Soak) -> None:
+    for seed in soak.seeds():
+        place = folder / str(seed)
+        place.mkdir()
+        assert len(crash(place, seed, every=20)) > 1
+        shutil.rmtree(place)

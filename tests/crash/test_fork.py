@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from octavo.log import DataDirectory
 from tests.crash.forking import KEYS
+from tests.soak.plugin import Soak
 from tests.unit.log.logs import keys
 
 
@@ -49,7 +51,7 @@ def test_children_do_not_harm_what_their_parent_writes(tmp_path: Path, end: str)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("end", ["close", "kill"])
-@pytest.mark.parametrize("seed", range(100, 103))
-def test_many_children_do_not_harm_what_their_parent_writes(tmp_path: Path, seed: int, end: str) -> None:
-    check(tmp_path, seed, 500, end)
+def test_many_children_do_not_harm_what_their_parent_writes(tmp_path: Path, soak: Soak) -> None:
+    for seed in soak.seeds():
+        check(tmp_path / str(seed), seed, 100, "kill" if seed % 2 else "close")
+        shutil.rmtree(tmp_path / str(seed))

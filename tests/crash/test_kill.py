@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import IO, Final
@@ -15,10 +16,10 @@ from octavo.log import DataDirectory
 from octavo.records import Record, read_batches
 from tests.crash.child import PARTITIONS, TOPIC, value_of
 from tests.crash.workload import stored
+from tests.soak.plugin import Soak
 from tests.unit.log.waiting import until
 
 KILLS: Final = 10
-SOAK_KILLS: Final = 200
 LONGEST_S: Final = 0.5
 FEW: Final = 100
 
@@ -100,20 +101,22 @@ def check(folder: Path, reports: Reports, run: int) -> None:
                 raise
 
 
-def kill_often(folder: Path, kills: int, seed: int) -> None:
+def kill_often(folder: Path, runs: Iterable[int], seed: int) -> None:
     reports = Reports()
     random = Random(seed)
     folder.mkdir()
-    for run in range(kills):
+    kills = 0
+    for run in runs:
         load_and_kill(folder, run, reports, random)
         check(folder, reports, run)
+        kills += 1
     assert sum(map(len, reports.appended)) > 20 * kills
 
 
 def test_what_append_returned_survives_a_kill(tmp_path: Path) -> None:
-    kill_often(tmp_path / "data", KILLS, 1)
+    kill_often(tmp_path / "data", range(KILLS), 1)
 
 
 @pytest.mark.soak
-def test_what_append_returned_survives_many_kills(tmp_path: Path) -> None:
-    kill_often(tmp_path / "data", SOAK_KILLS, 2)
+def test_what_append_returned_survives_many_kills(tmp_path: Path, soak: Soak) -> None:
+    kill_often(tmp_path / "data", soak.rounds(), soak.seed)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -18,6 +17,7 @@ from tests.faults.broker_process import PATIENCE_S, BrokerProcess
 from tests.faults.test_kill import verify
 from tests.faults.transforming import IN, PARTITIONS, JavaTransformer, LibrdkafkaTransformer, Transformer
 from tests.kafka.judge import Judge
+from tests.soak.plugin import Soak
 
 OUTPUTS: Final = ("by-java", "by-librdkafka")
 CONFIG: Final = {
@@ -44,7 +44,7 @@ class Inputs:
         assert self._producer.flush(PATIENCE_S) == 0
 
 
-def kill_while_transforming(folder: Path, judge: Judge, *, kills: int, seed: int, count: int) -> None:
+def kill_while_transforming(folder: Path, judge: Judge, *, kills: Iterable[int], seed: int, count: int) -> None:
     """Kill the broker again and again, each time when up to half of `count` more records are transformed."""
     random = Random(seed)
     with BrokerProcess(folder, CONFIG) as broker, ExitStack() as running:
@@ -60,7 +60,7 @@ def kill_while_transforming(folder: Path, judge: Judge, *, kills: int, seed: int
         for worker in workers:
             running.enter_context(worker)
         before = transformed(workers)
-        for _ in range(kills):
+        for _ in kills:
             # Half of what was sent since: of a commit whose answer was lost nobody knows that it counts.
             wait_for(workers, before, random.randrange(1, count // 2))
             before = transformed(workers)
@@ -129,10 +129,9 @@ def committed(address: str, topic: str) -> dict[int, list[bytes]]:
 
 
 def test_everything_is_transformed_exactly_once(tmp_path: Path, kafka_broker: Judge) -> None:
-    kill_while_transforming(tmp_path, kafka_broker, kills=3, seed=17, count=200)
+    kill_while_transforming(tmp_path, kafka_broker, kills=range(3), seed=17, count=200)
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_everything_is_transformed_exactly_once_in_many_kills(tmp_path: Path, kafka_broker: Judge) -> None:
-    kill_while_transforming(tmp_path, kafka_broker, kills=60, seed=int.from_bytes(os.urandom(4)), count=400)
+@pytest.mark.soak(30)
+def test_everything_is_transformed_exactly_once_in_many_kills(tmp_path: Path, kafka_broker: Judge, soak: Soak) -> None:
+    kill_while_transforming(tmp_path, kafka_broker, kills=soak.rounds(), seed=soak.seed, count=400)

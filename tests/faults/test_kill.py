@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -15,9 +15,10 @@ from tests.faults.broker_process import BrokerProcess
 from tests.faults.load import BROKER, Load
 from tests.history import Removals, check
 from tests.kafka.conftest import NewBroker
+from tests.soak.plugin import Soak
 
 
-def kill_under_load(folder: Path, kills: int, seed: int, most: int) -> tuple[Path, Load, Removals]:
+def kill_under_load(folder: Path, kills: Iterable[int], seed: int, most: int) -> tuple[Path, Load, Removals]:
     """Kill a broker again and again, each time when up to `most` more sends are acknowledged.
 
     Now and then, and at last, it is stopped with SIGTERM instead, under the same load.
@@ -25,7 +26,7 @@ def kill_under_load(folder: Path, kills: int, seed: int, most: int) -> tuple[Pat
     random = Random(seed)
     with BrokerProcess(folder, BROKER) as broker:
         with Load(broker.address, random) as load:
-            for number in range(kills):
+            for number in kills:
                 load.wait_for(random.choice([1, most // 10, most]))
                 broker.kill()
                 broker.start()
@@ -54,14 +55,14 @@ def verify(data: Path) -> None:
 
 
 def test_nothing_acknowledged_is_lost_when_a_broker_is_killed(tmp_path: Path) -> None:
-    kill_under_load(tmp_path, kills=10, seed=16, most=600)
+    kill_under_load(tmp_path, kills=range(10), seed=16, most=600)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 def test_nothing_is_lost_in_many_kills_and_apache_kafka_goes_on_from_there(
-    tmp_path: Path, new_broker: NewBroker
+    tmp_path: Path, new_broker: NewBroker, soak: Soak
 ) -> None:
-    data, load, removals = kill_under_load(tmp_path, kills=200, seed=int.from_bytes(os.urandom(4)), most=5_000)
+    data, load, removals = kill_under_load(tmp_path, kills=soak.rounds(), seed=soak.seed, most=5_000)
     with new_broker(data) as kafka:
         kafka.start()
         load.read_everything(kafka.address)

@@ -5,7 +5,7 @@ The history of what real clients have seen is clean; and if it is changed as a f
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -20,10 +20,11 @@ from tests.history.mutations import MUTATIONS
 from tests.kafka.broker import Broker
 from tests.kafka.conftest import NewBroker
 from tests.kafka.judge import Judge
+from tests.soak.plugin import Soak
 
 
 def kill_under_transactions(
-    folder: Path, judge: Judge, kills: int, seed: int, most: int
+    folder: Path, judge: Judge, kills: Iterable[int], seed: int, most: int
 ) -> tuple[Path, TransactionLoad]:
     """Kill Octavo's broker under transactions, and check its directory afterwards."""
     with BrokerProcess(folder, BROKER) as broker:
@@ -35,12 +36,12 @@ def kill_under_transactions(
 
 
 def check_through_kills(
-    broker: BrokerProcess | Broker, judge: Judge, kills: int, seed: int, most: int
+    broker: BrokerProcess | Broker, judge: Judge, kills: Iterable[int], seed: int, most: int
 ) -> TransactionLoad:
     """Kill a broker again and again, each time when up to `most` more transactions are committed."""
     random = Random(seed)
     with TransactionLoad(broker.address, random, judge) as load:
-        for _ in range(kills):
+        for _ in kills:
             load.wait_for(random.choice([1, most // 10, most]))
             broker.kill()
             broker.start()
@@ -53,7 +54,7 @@ def check_through_kills(
 
 
 def test_transactions_stay_whole_when_a_broker_is_killed(tmp_path: Path, kafka_broker: Judge) -> None:
-    _, load = kill_under_transactions(tmp_path, kafka_broker, kills=10, seed=17, most=40)
+    _, load = kill_under_transactions(tmp_path, kafka_broker, kills=range(10), seed=17, most=40)
     history = list(load.history)
     assert {each.outcome for each in history if isinstance(each, Transaction)} == set(Outcome)
     for kind, mutation in MUTATIONS.items():
@@ -62,12 +63,11 @@ def test_transactions_stay_whole_when_a_broker_is_killed(tmp_path: Path, kafka_b
         assert kind in found or (kind is Kind.LOST and Kind.UNSEEN in found), kind
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 def test_transactions_stay_whole_in_many_kills_and_apache_kafka_goes_on_from_there(
-    tmp_path: Path, kafka_broker: Judge, new_broker: NewBroker
+    tmp_path: Path, kafka_broker: Judge, new_broker: NewBroker, soak: Soak
 ) -> None:
-    seed = int.from_bytes(os.urandom(4))
-    data, load = kill_under_transactions(tmp_path, kafka_broker, kills=100, seed=seed, most=200)
+    data, load = kill_under_transactions(tmp_path, kafka_broker, kills=soak.rounds(), seed=soak.seed, most=200)
     with new_broker(data) as kafka:
         kafka.start()
         load.read_everything(kafka.address)
@@ -77,11 +77,11 @@ def test_transactions_stay_whole_in_many_kills_and_apache_kafka_goes_on_from_the
     assert report.is_clean, report
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 def test_transactions_stay_whole_when_apache_kafka_is_killed(
-    tmp_path: Path, kafka_broker: Judge, new_broker: NewBroker
+    tmp_path: Path, kafka_broker: Judge, new_broker: NewBroker, soak: Soak
 ) -> None:
     with new_broker(tmp_path / "data") as kafka:
         kafka.format()
         kafka.start()
-        check_through_kills(kafka, kafka_broker, kills=5, seed=17, most=40)
+        check_through_kills(kafka, kafka_broker, kills=soak.rounds(), seed=soak.seed, most=40)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.history import Client, FetchOffsets, History, Kind, Partition, Promises, Transaction, check
 from tests.history.mutations import MUTATIONS
 from tests.history.operations import Value
+from tests.soak.plugin import Soak
 
 IN: Final[list[Partition]] = [("in", 0), ("in", 1)]
 OUT: Final[list[Partition]] = [("out", 0), ("out", 1), ("out", 2)]
@@ -148,5 +149,6 @@ def test_what_is_done_to_a_history_is_found(kind: Kind, seed: int) -> None:
 
 
 @pytest.mark.soak
-def test_a_million_operations_are_checked() -> None:
-    assert check(simulate(1, 1_000_000)).is_clean
+def test_very_many_operations_are_checked(soak: Soak) -> None:
+    for seed in soak.seeds():
+        assert check(simulate(seed, 200_000)).is_clean

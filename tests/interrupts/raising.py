@@ -40,6 +40,14 @@ def lines_of(change: Callable[[], object]) -> Counter[Line]:
     return lines
 
 
+def chosen(lines: Counter[Line], seed: int) -> tuple[Line, int]:
+    """Return a line, and how often it is run before. One seed after the other gives one line after the other."""
+    order = sorted(lines)
+    random.Random("lines").shuffle(order)
+    line = order[seed % len(order)]
+    return line, random.Random(seed).randrange(lines[line])
+
+
 def raise_at_line(change: Callable[[], object], line: Line, before: int = 0) -> bool:
     """Call `change` and raise `Interrupted` at a line that was run so often `before`; whether it came that far.
 

@@ -1,22 +1,23 @@
 """Wherever a member of a group is interrupted, its partitions are free once its consumer is gone, and nothing hangs.
 
-Every day some lines are tried; in `make soak` all lines, each once.
+Every day some lines are tried; in the soak one after the other.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Final
 
 import pytest
 
 from octavo.log import Consumer, DataDirectory, TopicPartition
 from tests.crash.storage import FastStorage
-from tests.interrupts.raising import lines_of, raise_at_line
+from tests.interrupts.raising import chosen, lines_of, raise_at_line
+from tests.soak.plugin import Soak
 from tests.unit.log.consumer.parts import write
 from tests.unit.log.consumer.test_membership import members
 from tests.unit.log.waiting import until
@@ -60,24 +61,23 @@ def check_free(data: DataDirectory) -> None:
         until(lambda: consumer.poll() != [])
 
 
-def interrupt(folder: Path, most: int | None) -> int:
-    """Interrupt consumers at so many lines, or at all; at how many that was."""
+def interrupt(folder: Path, seeds: Iterable[int]) -> int:
+    """Interrupt consumers at a line for each seed; of how many lines."""
     with opened(folder / "first") as data:
         come_and_go(data)  # something may have to be imported
         lines = lines_of(lambda: come_and_go(data))
-    random = Random(17)
-    chosen = sorted(lines) if most is None else random.sample(sorted(lines), most)
-    for number, line in enumerate(chosen):
-        with opened(folder / str(number)) as data:
-            raise_at_line(lambda: come_and_go(data), line, random.randrange(lines[line]))
+    for seed in seeds:
+        with opened(folder / str(seed)) as data:
+            raise_at_line(lambda: come_and_go(data), *chosen(lines, seed))
             check_free(data)
-    return len(chosen)
+        shutil.rmtree(folder / str(seed))
+    return len(lines)
 
 
 def test_an_interrupted_member_keeps_nothing(tmp_path: Path) -> None:
-    interrupt(tmp_path, A_FEW)
+    interrupt(tmp_path, range(A_FEW))
 
 
 @pytest.mark.soak
-def test_an_interrupted_member_keeps_nothing_wherever_it_is(tmp_path: Path) -> None:
-    assert interrupt(tmp_path, None) > 100
+def test_an_interrupted_member_keeps_nothing_wherever_it_is(tmp_path: Path, soak: Soak) -> None:
+    assert interrupt(tmp_path, soak.seeds()) > 100

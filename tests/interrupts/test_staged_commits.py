@@ -1,15 +1,16 @@
 """Whatever is raised in the middle of a commit of staged batches: each row is there once, or not at all.
 
 The exception comes at lines of a commit, or of the opening that finishes one. Then the commit is repeated, in the
-process that goes on and in one that finds what a kill would leave. Every day a few lines are tried; in `make soak` all.
+process that goes on and in one that finds what a kill would leave. Every day a few lines are tried; in the soak one
+after the other.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from random import Random
 from typing import Final
 
 import pytest
@@ -20,7 +21,8 @@ from octavo.log.ownership import fork_safe
 from octavo.log.ownership.lock import _held
 from tests.crash.storage import FastStorage
 from tests.interrupts.changes import batch, held
-from tests.interrupts.raising import lines_of, raise_at_line
+from tests.interrupts.raising import chosen, lines_of, raise_at_line
+from tests.soak.plugin import Soak
 from tests.unit.log.staging.staged import commit_and_die
 
 ONE: Final = TopicPartition("t", 0)
@@ -116,8 +118,8 @@ def judge(folder: Path, data: DataDirectory | None) -> None:
         check_repeated(found, folder)
 
 
-def interrupt_commits(world: Path, folder: Path, most: int | None) -> int:
-    """Interrupt a commit once at each of its lines, or at so many of them; at how many that was."""
+def interrupt_commits(world: Path, folder: Path, seeds: Iterable[int]) -> int:
+    """Interrupt a commit at a line for each seed; of how many lines."""
 
     def prepare() -> tuple[DataDirectory, Callable[[], object]]:
         shutil.rmtree(folder, ignore_errors=True)
@@ -132,18 +134,16 @@ def interrupt_commits(world: Path, folder: Path, most: int | None) -> int:
     data, change = prepare()  # once more: the first time something may be imported
     lines = lines_of(change)
     data.close()
-    random = Random("commit")
-    chosen = sorted(lines) if most is None else random.sample(sorted(lines), most)
-    for line in chosen:
+    for seed in seeds:
         data, change = prepare()
-        raise_at_line(change, line, random.randrange(lines[line]))
+        raise_at_line(change, *chosen(lines, seed))
         free_locks()
         judge(folder, data)
-    return len(chosen)
+    return len(lines)
 
 
-def interrupt_openings(world: Path, folder: Path, most: int | None) -> int:
-    """Interrupt the opening of a directory with a pending commit, at lines of `octavo.log.staging`."""
+def interrupt_openings(world: Path, folder: Path, seeds: Iterable[int]) -> int:
+    """Interrupt the opening of a directory with a pending commit, at lines of `octavo.log.staging`; of how many."""
 
     def prepare() -> Callable[[], None]:
         shutil.rmtree(folder, ignore_errors=True)
@@ -151,35 +151,34 @@ def interrupt_openings(world: Path, folder: Path, most: int | None) -> int:
         return lambda: open_directory(folder).close()
 
     prepare()()
-    lines = lines_of(prepare())
-    random = Random("opening")
-    there = [line for line in sorted(lines) if "/staging/" in line[0]]
-    chosen = there if most is None else random.sample(there, most)
-    for line in chosen:
-        raise_at_line(prepare(), line, random.randrange(lines[line]))
+    lines = Counter({line: times for line, times in lines_of(prepare()).items() if "/staging/" in line[0]})
+    for seed in seeds:
+        raise_at_line(prepare(), *chosen(lines, seed))
         free_locks()
         for lock in list(_held.values()):  # of an opening that did not come to its end
             if lock.folder.is_relative_to(folder):
                 lock.release()
         judge(folder, None)
-    return len(chosen)
+    return len(lines)
 
 
 def test_an_interrupted_commit_is_done_once_or_not_at_all(world: Path, tmp_path: Path) -> None:
-    assert interrupt_commits(world, tmp_path / "copy", A_FEW) == A_FEW
+    assert interrupt_commits(world, tmp_path / "copy", range(A_FEW)) > 300
 
 
 def test_an_interrupted_opening_finishes_a_commit_once(pending_world: Path, tmp_path: Path) -> None:
-    assert interrupt_openings(pending_world, tmp_path / "copy", A_FEW) == A_FEW
+    assert interrupt_openings(pending_world, tmp_path / "copy", range(A_FEW)) > 100
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_a_commit_is_done_once_or_not_at_all_wherever_it_is_interrupted(world: Path, tmp_path: Path) -> None:
-    assert interrupt_commits(world, tmp_path / "copy", None) > 300
+def test_a_commit_is_done_once_or_not_at_all_wherever_it_is_interrupted(
+    world: Path, tmp_path: Path, soak: Soak
+) -> None:
+    interrupt_commits(world, tmp_path / "copy", soak.seeds())
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
-def test_an_opening_finishes_a_commit_once_wherever_it_is_interrupted(pending_world: Path, tmp_path: Path) -> None:
-    assert interrupt_openings(pending_world, tmp_path / "copy", None) > 100
+def test_an_opening_finishes_a_commit_once_wherever_it_is_interrupted(
+    pending_world: Path, tmp_path: Path, soak: Soak
+) -> None:
+    interrupt_openings(pending_world, tmp_path / "copy", soak.seeds())

@@ -15,6 +15,7 @@ from octavo.cluster.life_cycle import Event
 from octavo.errors import ErrorCode
 from tests.kafka.cluster import StockCluster
 from tests.kafka.played_member import PlayedMember
+from tests.soak.plugin import Soak
 
 NewMember = Callable[..., PlayedMember]
 
@@ -100,14 +101,14 @@ def test_controllers_fail(tmp_path: Path, java: str, new_member: NewMember) -> N
         assert set(member.metadata.topics) == {"while-none-is-active"}
 
 
-@pytest.mark.soak
-def test_controllers_fail_again_and_again(tmp_path: Path, java: str, new_member: NewMember) -> None:
+@pytest.mark.soak(60)
+def test_controllers_fail_again_and_again(tmp_path: Path, java: str, new_member: NewMember, soak: Soak) -> None:
     settings = {"metadata.log.max.record.bytes.between.snapshots": "5000"}
     with StockCluster(tmp_path, controllers=3, settings=settings) as cluster:
         cluster.start()
         member = new_member(cluster, 3)
         member.run_until(lambda: member.is_unfenced)
-        for number in range(12):
+        for number in soak.rounds():
             failing = cluster.active
             if number % 2:
                 os.kill(failing.process_id, signal.SIGSTOP)
@@ -122,7 +123,7 @@ def test_controllers_fail_again_and_again(tmp_path: Path, java: str, new_member:
         new = new_member(cluster, 4)
         new.run_until(lambda: new.is_unfenced)
         member.run_until(lambda: 4 in member.metadata.image.brokers and not member.metadata.image.brokers[4].fenced)
-        assert len(member.metadata.topics) == 12
+        assert len(member.metadata.topics) == soak.cases
         assert new.metadata.topics == member.metadata.topics
         assert new.metadata.image.brokers == member.metadata.image.brokers
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,11 +19,12 @@ from tests.server.generated.cases import Case, cases, every_version
 from tests.server.generated.fixture import SETTINGS, ask_all
 from tests.server.generated.on_purpose import DIFFERENCES
 from tests.server.generated.once_different import once_different
+from tests.soak.plugin import Soak
 
 ORDINARY = 500
 SEED = 16
-SOAK = 20_000
-SOAK_CHUNK = 2_000  # cases that two brokers are asked before others take their place
+OF_A_SEED = 300  # cases that two brokers are asked in the soak, before others take their place
+ENOUGH = 5_000  # cases, of which most of every API should get past the checks
 
 # What the best answer is to requests that one node without security cannot fulfil.
 _BEST: dict[int, set[int]] = {
@@ -70,32 +69,22 @@ def test_generated_requests_are_answered_as_kafka_answers_them(
     check_depth(results)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 def test_many_generated_requests_are_answered_as_kafka_answers_them(
-    ask: Callable[[Iterable[Case]], Iterator[Result]],
+    ask: Callable[[Iterable[Case]], Iterator[Result]], soak: Soak
 ) -> None:
-    """Run a case again with OCTAVO_CASES_SEED and OCTAVO_CASE, which a failure prints."""
-    seed = int(os.environ.get("OCTAVO_CASES_SEED") or SEED + 1)
-    only = os.environ.get("OCTAVO_CASE")
-    sys.stdout.write(f"OCTAVO_CASES_SEED={seed}\n")
-    every = list(cases(seed, SOAK))
-    if only is not None:
-        check(list(ask(every[int(only) : int(only) + 1])), seed)
-        return
-    results: list[Result] = []
-    for begin in range(0, SOAK, SOAK_CHUNK):
-        results += ask(every[begin : begin + SOAK_CHUNK])
+    every: list[Result] = []
+    for seed in soak.seeds():
+        results = list(ask(cases(seed, OF_A_SEED)))
         check(results, seed)
-    check_depth(results)
+        every += results
+    if len(every) >= ENOUGH:
+        check_depth(every)
 
 
 def check(results: Iterable[Result], seed: int) -> None:
-    """Fail with the first differences, and how to see one of them again."""
-    found = [
-        f"OCTAVO_CASES_SEED={seed} OCTAVO_CASE={each.case.number} pytest -m soak {__file__}: {line}"
-        for each in results
-        for line in each.found
-    ]
+    """Fail with the first differences."""
+    found = [f"seed {seed}, case {each.case.number}: {line}" for each in results for line in each.found]
     assert not found, "\n".join([f"{len(found)} differences:", *found[:20]])
 
 

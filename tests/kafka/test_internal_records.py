@@ -23,6 +23,7 @@ from octavo.schemas.versioned import CoordinatorKey, read_any_key, read_value_of
 from tests.kafka.definitions import check_message, read_definitions
 from tests.kafka.judge import Judge
 from tests.messages import coordinator_records, framed_records
+from tests.soak.plugin import Soak
 
 COORDINATORS: Final[dict[str, Mapping[int, type[CoordinatorKey[Any]]]]] = {
     "group": GROUP_KINDS,
@@ -140,8 +141,8 @@ def test_kafka_says_the_same_about_records_that_are_damaged(decoder: str, kafka_
 
 @pytest.mark.soak
 @pytest.mark.parametrize("decoder", RECORD_DECODERS)
-def test_kafka_says_the_same_about_very_many_damaged_records(decoder: str, kafka_broker: Judge) -> None:
-    for seed in range(1000, 1030):
+def test_kafka_says_the_same_about_very_many_damaged_records(decoder: str, kafka_broker: Judge, soak: Soak) -> None:
+    for seed in soak.seeds():
         compare(kafka_broker, decoder, list(damaged(pairs(decoder, seed, 1), seed)))
 
 

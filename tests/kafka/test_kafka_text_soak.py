@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from tests.kafka.conftest import NewBroker
 from tests.kafka.dump_tool import Run, differences
 from tests.kafka.judge import Judge
 from tests.kafka.test_kafka_text import damaged_runs
+from tests.soak.plugin import Soak
 
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.soak(10)
 
 _HEAP = "-Xmx256m"  # that of Kafka's scripts, on which it depends which damage Java has no memory for
 
@@ -45,14 +47,15 @@ def test_a_directory_that_a_broker_has_just_written(new_broker: NewBroker, tool:
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
-def test_damaged_streams_of_many_blocks(tool: Judge, tmp_path: Path, codec: Codec) -> None:
+def test_damaged_streams_of_many_blocks(tool: Judge, tmp_path: Path, codec: Codec, soak: Soak) -> None:
     """Where in a stream an exception comes depends on how much Java reads at a time."""
-    chance = random.Random(codec)
-    runs = []
-    sound = b""
-    for number in range(1000):
-        if number % 100 == 0:
-            sound = _large_batch(chance, codec)
+    for seed in soak.seeds():
+        assert differences(tool, list(_damaged_streams(tmp_path, codec, random.Random(seed)))) == []
+
+
+def _damaged_streams(folder: Path, codec: Codec, chance: random.Random) -> Iterator[Run]:
+    sound = _large_batch(chance, codec)
+    for number in range(60):
         data = bytearray(sound)
         at = chance.randrange(BATCH_HEADER.size, len(data))
         match number % 3:
@@ -64,10 +67,9 @@ def test_damaged_streams_of_many_blocks(tool: Judge, tmp_path: Path, codec: Code
             case _:
                 del data[at:]
                 data[8:12] = (len(data) - LOG_OVERHEAD).to_bytes(4, "big")
-        file = tmp_path / f"{number}.log"
+        file = folder / f"{number}.log"
         file.write_bytes(data)
-        runs.append(Run([str(file)], ["--deep-iteration"]))
-    assert differences(tool, runs) == []
+        yield Run([str(file)], ["--deep-iteration"])
 
 
 def _large_batch(chance: random.Random, codec: Codec) -> bytes:
@@ -79,10 +81,11 @@ def _large_batch(chance: random.Random, codec: Codec) -> bytes:
     return builder.build()
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_damaged_files(tool: Judge, tmp_path: Path, seed: int) -> None:
+def test_damaged_files(tool: Judge, tmp_path: Path, soak: Soak) -> None:
     for name in ("dumped", "crashed", "closed"):
         unpack(name, tmp_path / "sound")
     work = tmp_path / "damaged"
-    work.mkdir()
-    assert differences(tool, list(damaged_runs(tmp_path / "sound", work, seed, 2000))) == []
+    for seed in soak.seeds():
+        work.mkdir()
+        assert differences(tool, list(damaged_runs(tmp_path / "sound", work, seed, 200))) == []
+        shutil.rmtree(work)

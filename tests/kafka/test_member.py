@@ -318,7 +318,7 @@ def test_a_cluster_with_a_later_metadata_version_is_refused(java: str, tmp_path:
             Joining(newer, tmp_path / "octavo")()
 
 
-@pytest.mark.soak  # the broker waits ten seconds for the controllers
+@pytest.mark.soak(40)  # the broker waits ten seconds for the controllers
 def test_a_broker_that_stops_does_not_wait_for_dead_controllers_for_ever(java: str, tmp_path: Path) -> None:
     with StockCluster(tmp_path / "cluster") as cluster:
         cluster.start()

@@ -31,6 +31,7 @@ from tests.server.sequences import (
 from tests.server.sequences.running import SETTINGS, Runner, Trace
 from tests.server.sequences.script import error_codes, is_unready
 from tests.server.sequences.sequence import SEQUENCES, Sequence
+from tests.soak.plugin import Soak
 
 _MODULES: Final = (
     classic,
@@ -196,19 +197,20 @@ def test_sequences_are_answered_as_by_kafka_also_after_a_restart_in_the_middle(
     check(found)
 
 
-@pytest.mark.soak
-def test_the_broker_may_be_restarted_before_any_request(new_broker: NewBroker, tmp_path: Path) -> None:
-    """All sequences are run together, with a restart before their first request, then before their second, and on."""
+@pytest.mark.soak(90)
+def test_the_broker_may_be_restarted_before_any_request(new_broker: NewBroker, tmp_path: Path, soak: Soak) -> None:
+    """All sequences are run together, with a restart before their first request, or before their second, and so on."""
     with both(new_broker, tmp_path) as pair:
         found = pair.run(SEQUENCES, "0")
         steps = pair.steps
-        for at in range(max(steps.values())):
+        for seed in soak.seeds():
+            at = seed % max(steps.values())
             places = {each.name: at for each in SEQUENCES if at < steps[each.name] and each.restart_at in (None, at)}
-            found += pair.run([each for each in SEQUENCES if each.name in places], f"at{at}", places)
-    check(found)
+            found += pair.run([each for each in SEQUENCES if each.name in places], f"at{seed}", places)
+            check(found)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 @pytest.mark.parametrize("policy", ["disabled", "downgrade", "upgrade", "bidirectional"])
 def test_transactional_ids_expire_and_groups_become_others_as_they_may(
     new_broker: NewBroker, tmp_path: Path, policy: str

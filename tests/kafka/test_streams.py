@@ -6,8 +6,7 @@ counts of a word are 1, 2, 3 and so on, each once, in the order of the topic, fo
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Protocol
@@ -19,6 +18,7 @@ from tests.kafka.conftest import NewBroker
 from tests.kafka.releases import KafkaUnavailable, do_without
 from tests.kafka.word_count import BROKER, CHANGELOG, KILLED, REPARTITION, WordCount
 from tests.kafka.words import Words
+from tests.soak.plugin import Soak
 
 
 class Killable(Protocol):
@@ -40,13 +40,13 @@ def the_application(broker: Killable, application: Killable) -> Killable:
     return application
 
 
-def count_words(broker: Killable, address: str, folder: Path, kills: int, choose: Choice, seed: int) -> None:
+def count_words(broker: Killable, address: str, folder: Path, kills: Iterable[int], choose: Choice, seed: int) -> None:
     """Count words while one of broker and application is killed again and again."""
     random = Random(seed)
     with new_application(address, folder, choose) as application, Words(address, random) as words:
         application.start()
         killed = choose(broker, application)
-        for _ in range(kills):
+        for _ in kills:
             words.go_on(random.choice([1, 100, 1000]))
             killed.kill()
             killed.start()
@@ -77,7 +77,7 @@ def new_application(address: str, folder: Path, choose: Choice, **settings: str)
 @pytest.mark.parametrize("choose", [the_application, the_broker])
 def test_words_are_counted_exactly_once(java: str, tmp_path: Path, choose: Choice) -> None:
     with BrokerProcess(tmp_path, BROKER) as broker:
-        count_words(broker, broker.address, tmp_path, 2, choose, seed=17)
+        count_words(broker, broker.address, tmp_path, range(2), choose, seed=17)
         assert broker.stop() == 0
     assert "Traceback" not in broker.said()
 
@@ -94,35 +94,37 @@ def test_the_protocol_of_streams_groups_is_refused_in_words_that_streams_underst
         assert "UnsupportedVersionException: The cluster does not support the STREAMS group protocol" in failure
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 @pytest.mark.parametrize("choose", [the_application, the_broker])
-def test_words_are_counted_exactly_once_through_many_kills(java: str, tmp_path: Path, choose: Choice) -> None:
+def test_words_are_counted_exactly_once_through_many_kills(
+    java: str, tmp_path: Path, choose: Choice, soak: Soak
+) -> None:
     with BrokerProcess(tmp_path, BROKER) as broker:
-        count_words(broker, broker.address, tmp_path, 20, choose, seed=int.from_bytes(os.urandom(4)))
+        count_words(broker, broker.address, tmp_path, soak.rounds(), choose, soak.seed)
         assert broker.stop() == 0
     assert "Traceback" not in broker.said()
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 @pytest.mark.parametrize("choose", [the_application, the_broker])
-def test_two_instances_share_the_words(java: str, tmp_path: Path, choose: Choice) -> None:
+def test_two_instances_share_the_words(java: str, tmp_path: Path, choose: Choice, soak: Soak) -> None:
     """What the instance that is killed had in hand goes to the other, and comes back."""
     with (
         BrokerProcess(tmp_path, BROKER) as broker,
         new_application(broker.address, tmp_path / "other", choose) as other,
     ):
         other.start()
-        count_words(broker, broker.address, tmp_path, 5, choose, seed=int.from_bytes(os.urandom(4)))
+        count_words(broker, broker.address, tmp_path, soak.rounds(), choose, soak.seed)
         assert other.failures == []
         assert other.stop() == 0
         assert broker.stop() == 0
     assert "Traceback" not in broker.said()
 
 
-@pytest.mark.soak
+@pytest.mark.soak(30)
 @pytest.mark.parametrize("choose", [the_application, the_broker])
-def test_apache_kafka_passes_the_same_test(new_broker: NewBroker, tmp_path: Path, choose: Choice) -> None:
+def test_apache_kafka_passes_the_same_test(new_broker: NewBroker, tmp_path: Path, choose: Choice, soak: Soak) -> None:
     with new_broker(tmp_path / "data", settings=BROKER) as broker:
         broker.format()
         broker.start()
-        count_words(broker, broker.address, tmp_path, 2, choose, seed=17)
+        count_words(broker, broker.address, tmp_path, soak.rounds(), choose, soak.seed)

@@ -23,6 +23,7 @@ from tests.kafka.java_clients import JavaClients, JavaProducer
 from tests.kafka.judge import Judge
 from tests.kafka.serving import Known, known_to_octavo
 from tests.kafka.written import KEPT, LONG_MS
+from tests.soak.plugin import Soak
 
 PLAIN: Final = [TopicPartition("plain", number) for number in range(2)]
 COMPACTED: Final = TopicPartition("compacted", 0)
@@ -192,12 +193,17 @@ def check(ours: dict[TopicPartition, Known], theirs: dict[TopicPartition, Known]
         assert known.committed.end_offset == ours[COMPACTED].committed.end_offset
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.soak(60)
 def test_whoever_has_a_directory_goes_on_with_what_the_other_did(
-    tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge, seed: int
+    tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge, soak: Soak
 ) -> None:
+    for seed in soak.seeds():
+        (tmp_path / str(seed)).mkdir()
+        go_to_and_fro(tmp_path / str(seed), new_broker, kafka_broker, seed)
+
+
+def go_to_and_fro(tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge, seed: int) -> None:
+    """Give a directory to Octavo, then to Apache Kafka, and so on."""
     random = Random(seed)
     crashes = 0.4 if seed % 2 == 0 else 0.0
     truth = Truth()

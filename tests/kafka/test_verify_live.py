@@ -19,6 +19,7 @@ from tests.kafka.broker import Broker
 from tests.kafka.conftest import NewBroker
 from tests.kafka.java_clients import JavaClients
 from tests.kafka.judge import Judge
+from tests.soak.plugin import Soak
 
 BUSY: Final = {
     "log.cleaner.backoff.ms": "20",
@@ -132,12 +133,11 @@ def test_a_directory_that_a_broker_is_writing_has_no_problems(
     watch(new_broker, kafka_broker, tmp_path, seconds=2, rounds=4)
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(1200)
+@pytest.mark.soak(40)
 def test_a_directory_that_a_broker_is_writing_for_long_has_no_problems(
-    new_broker: NewBroker, kafka_broker: Judge, tmp_path: Path
+    new_broker: NewBroker, kafka_broker: Judge, tmp_path: Path, soak: Soak
 ) -> None:
-    broker = watch(new_broker, kafka_broker, tmp_path, seconds=600, rounds=100)
+    broker = watch(new_broker, kafka_broker, tmp_path, soak.whole(), rounds=4)
     broker.start()  # which recovers the logs
     assert problems(broker.folders[0]) == []
     broker.stop()

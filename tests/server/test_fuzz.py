@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -16,10 +15,9 @@ from tests.server.child import PATIENCE_S, ChildBroker
 from tests.server.fuzzing import Attacker, Attacks, made_by_hand
 from tests.server.neighbour import Neighbour
 from tests.server.recording import load
+from tests.soak.plugin import Soak
 
 SECONDS: Final = 8
-SECONDS_IN_SOAK: Final = 3600
-_SEED: Final = "OCTAVO_FUZZ_SEED"  # does an earlier run again
 _ATTACKS_PER_SWEEP: Final = 100
 _WARM: Final = 0.4  # of the time: then everything has been used that is loaded late
 _MORE_MEMORY: Final = 32 << 20
@@ -30,9 +28,9 @@ _LOOK_AGAIN_S: Final = 0.1
 _SETTINGS: Final = {"log.segment.delete.delay.ms": "0", "log.retention.ms": "-1"}
 
 
-def fuzz(folder: Path, seconds: float) -> None:
-    seed = int(os.environ.get(_SEED, str(time.time_ns() // 1_000_000)))
-    sys.stdout.write(f"{_SEED}={seed}\n")
+def fuzz(folder: Path, seconds: float, seed: int) -> int:
+    """Attack a broker for so long, and return how many attacks that were."""
+    sys.stdout.write(f"seed {seed}\n")
     attacks = Attacks([*load(), *[made_by_hand()] * 5], seed)
     with ChildBroker(folder, _SETTINGS) as broker:
         neighbour = Neighbour(broker)
@@ -57,6 +55,7 @@ def fuzz(folder: Path, seconds: float) -> None:
     assert main(["verify", str(broker.data)]) == 0
     with DataDirectory.open(broker.data) as data:
         assert neighbour.lost(data) == []
+    return number
 
 
 def _attack(broker: ChildBroker, neighbour: Neighbour, attacks: Attacks, number: int, seconds: float) -> int:
@@ -83,13 +82,13 @@ def _left_open(broker: ChildBroker, before: int) -> int:
 
 
 def test_changed_conversations_hurt_nobody(tmp_path: Path) -> None:
-    fuzz(tmp_path, SECONDS)
+    fuzz(tmp_path, SECONDS, time.time_ns() // 1_000_000)
 
 
 @pytest.mark.soak
-def test_changed_conversations_hurt_nobody_for_an_hour(tmp_path: Path) -> None:
-    fuzz(tmp_path, SECONDS_IN_SOAK)
+def test_changed_conversations_hurt_nobody_for_long(tmp_path: Path, soak: Soak) -> None:
+    soak.cases = fuzz(tmp_path, soak.whole(), soak.seed)
 
 
 if __name__ == "__main__":
-    fuzz(Path(sys.argv[1]), float(sys.argv[2]))
+    fuzz(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

@@ -14,11 +14,10 @@ import pytest
 
 from tests.selection import some
 from tests.simulation.schedule import Result, run_schedule
+from tests.soak.plugin import Soak
 
 SCHEDULES = 2_000
 PARTS = 8
-SOAKED = 100_000  # where the seeds of the soak begin
-SOAK = 100_000
 
 
 @contextmanager
@@ -52,10 +51,12 @@ def test_no_schedule_breaks_a_promise(part: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("part", range(100))
-def test_no_schedule_breaks_a_promise_in_the_long_run(part: int) -> None:
-    size = SOAK // 100
-    run_all(range(SOAKED + part * size, SOAKED + (part + 1) * size))
+def test_no_schedule_breaks_a_promise_in_the_long_run(soak: Soak) -> None:
+    with rare_collections():
+        for seed in soak.seeds():
+            run_schedule(seed)
+            if not seed % 50:
+                gc.collect()
 
 
 def digest(seeds: range) -> str:

@@ -27,6 +27,7 @@ from octavo.log.metadata import handover
 from octavo.log.ownership.lock import DirectoryLock
 from tests.kafka.client import OLD_RESOURCES, KafkaProducer
 from tests.kafka.conftest import NewBroker
+from tests.soak.plugin import Soak
 from tests.spark import sessions
 from tests.spark.dying import STEPS, Death, DyingSource
 from tests.spark.processes import descendants, kill, workers
@@ -120,7 +121,7 @@ def test_a_stream_goes_on_after_its_commit_was_killed(dying: SparkSession, tmp_p
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "step", [step if step == "append 2" else pytest.param(step, marks=pytest.mark.soak) for step in STEPS]
+    "step", [step if step == "append 2" else pytest.param(step, marks=pytest.mark.soak(60)) for step in STEPS]
 )
 def test_kafka_takes_records_after_a_driver_was_killed(
     dying: SparkSession, tmp_path: Path, new_broker: NewBroker, step: str
@@ -164,18 +165,17 @@ def kill_at_any_time(work: Work, rng: random.Random, *jobs: Job) -> None:
             pytest.fail(f"the driver has not ended {LONGEST_S} s after something of it was killed:\n{output(work)}")
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("seed", range(6))
-def test_drivers_are_killed_one_after_the_other(tmp_path: Path, seed: int) -> None:
-    """At each step, and three at any time. A write that has an identity is repeated by the next driver."""
-    rng = random.Random(seed)
+@pytest.mark.soak(120)
+def test_drivers_are_killed_one_after_the_other(tmp_path: Path, soak: Soak) -> None:
+    """At each step, and three at any time, and so on. A write that has an identity is repeated by the next driver."""
+    rng = random.Random(soak.seed)
     work = Work(tmp_path)
     chances = [*STEPS, None, None, None]
     rng.shuffle(chances)
     once: Counter[str] = Counter()  # what has to be there, beside the rows of the stream
     again: list[Job] = []
-    for number, step in enumerate(chances):
+    for number in soak.rounds():
+        step = chances[number % len(chances)]
         name = None if rng.random() < 0.5 else f"write {number}"
         has_identity = name is not None and rng.random() < 0.7
         job = Job(name, {"txnAppId": "job", "txnVersion": str(number)} if has_identity else {})

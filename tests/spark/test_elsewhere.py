@@ -14,6 +14,7 @@ import pytest
 
 from octavo.log import DataDirectory
 from octavo.records import from_arrow
+from tests.soak.plugin import Soak
 from tests.spark import sessions
 from tests.spark.programs.writes import Work, of_batch, values
 from tests.unit.spark.topics import write_topic
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.timeout(1000), pytest.mark.usefixtures("java")]
 
 
 LARGE: Final = 20_000  # records of the large topic
+KILLS: Final = 4  # executors that a cluster loses in the soak
 
 
 def run(program: str, *arguments: object, longest_s: int = 900) -> dict[str, Any]:
@@ -68,15 +70,16 @@ def test_a_cluster_reads_writes_exports_and_imports_also_when_tasks_are_killed(t
     assert found["in bucket"] == sorted([*range(50), *range(50)])
 
 
-@pytest.mark.soak
-@pytest.mark.timeout(0)
-@pytest.mark.parametrize("seed", range(2))
-def test_executors_are_killed_one_after_the_other(tmp_path: Path, seed: int) -> None:
-    found = run("cluster_writes", tmp_path, seed, 15, longest_s=7200)
-    assert found["killed"] == 15
-    work = Work(tmp_path)
-    batches = sum((of_batch(f"write {number}") for number in range(0, 15, 2)), Counter[str]())
-    assert values(work) == Counter(work.rows()) + batches
+@pytest.mark.soak(120)
+def test_executors_are_killed_one_after_the_other(tmp_path: Path, soak: Soak) -> None:
+    for seed in soak.seeds():
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        found = run("cluster_writes", folder, seed, KILLS, longest_s=7200)
+        assert found["killed"] == KILLS
+        work = Work(folder)
+        batches = sum((of_batch(f"write {number}") for number in range(0, KILLS, 2)), Counter[str]())
+        assert values(work) == Counter(work.rows()) + batches
 
 
 def write_large_topic(folder: Path) -> None:

@@ -86,7 +86,7 @@ def test_the_command_exports_and_says_what_it_did(
     assert len(data_files(tmp_path / "table")) >= 4
 
 
-@pytest.mark.soak
+@pytest.mark.soak(45)
 def test_workers_find_the_format_of_another_package(java: str, tmp_path: Path) -> None:
     """Driver and workers are processes of their own, and find the package as they find all others."""
     packages = tmp_path / "packages"

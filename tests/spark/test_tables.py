@@ -74,7 +74,7 @@ def test_logs_in_a_bucket_become_a_table_in_a_bucket(
     assert summary.row_count == len(rows)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(90)
 def test_sparks_own_packages_read_delta_and_iceberg(
     spark: SparkSession, topics: Topics, expected: list[TableRow], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from tests.simulation.replication.by_hand import ALONE, BY_HAND
 from tests.simulation.replication.comparison import Comparison, TooSlow
 from tests.simulation.replication.sequences import Sequence, from_seed
 from tests.simulation.replication.stock import StockController
+from tests.soak.plugin import Soak
 
 SEEDS = 120
 SESSION_MS = 4500
@@ -67,20 +68,25 @@ def test_the_model_lets_brokers_go_when_a_controller_does(
     assert compare_patiently(cluster, [("alone", sequence)], tmp_path)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(1000, 5000, 200))
-def test_the_model_does_what_a_controller_does_in_many_sequences(first: int, tmp_path: Path, java: str) -> None:
+@pytest.mark.soak(40)
+def test_the_model_does_what_a_controller_does_in_many_sequences(tmp_path: Path, java: str, soak: Soak) -> None:
     with running(tmp_path, 2 * SESSION_MS) as cluster:
-        seeds = range(first, first + 200)
-        compare(cluster, [(f"seed {seed}", from_seed(seed)) for seed in seeds], 2 * SESSION_MS)
+        for seed in soak.seeds():
+            sequences = [(f"seed {each}", from_seed(each)) for each in range(40 * seed, 40 * seed + 40)]
+            compare(cluster, sequences, 2 * SESSION_MS)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("first", range(6000, 6300, 100))
-def test_the_model_does_what_the_next_controller_does(first: int, tmp_path: Path, java: str) -> None:
-    seeds = range(first, first + 100)
-    sequences = {seed: (f"seed {seed}", from_seed(seed, fails_over=True)) for seed in seeds}
-    with running(tmp_path, 2 * SESSION_MS) as cluster, StockController(cluster.bootstrap, len(sequences)) as stock:
+@pytest.mark.soak(40)
+def test_the_model_does_what_the_next_controller_does(tmp_path: Path, java: str, soak: Soak) -> None:
+    with running(tmp_path, 2 * SESSION_MS) as cluster:
+        for seed in soak.seeds():
+            compare_with_the_next(cluster, range(40 * seed, 40 * seed + 40))
+
+
+def compare_with_the_next(cluster: StockCluster, seeds: range) -> None:
+    """Kill the controller in the midst of each sequence."""
+    sequences = {next(NUMBERS): (f"seed {seed}", from_seed(seed, fails_over=True)) for seed in seeds}
+    with StockController(cluster.bootstrap, len(sequences)) as stock:
 
         def fail_over() -> None:
             (controller,) = cluster.controllers

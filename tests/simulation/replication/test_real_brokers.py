@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,14 @@ from tests.simulation.replication.memory_log import Entry
 from tests.simulation.replication.planted import PLANTED, PLANTED_IN_REAL, PLOTTED_IN_REAL, RARE_IN_REAL
 from tests.simulation.replication.real_replica import HOLE, RealReplica, batch_of
 from tests.simulation.replication.real_world import run_real
+from tests.soak.plugin import Soak
 
 SEEDS = 32
 PARTS = 4
-SOAKED = 100_000  # where the seeds of the soak begin
-SOAK = 20_000
 FOUND_IN = 60  # runs, at most
 
 
-def run_all(seeds: range) -> list[int]:
+def run_all(seeds: Iterable[int]) -> list[int]:
     """Return how many producers were told that all is well."""
     acknowledged = []
     for seed in seeds:
@@ -38,10 +38,8 @@ def test_nothing_is_lost(part: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("part", range(100))
-def test_nothing_is_lost_in_many_runs(part: int) -> None:
-    size = SOAK // 100
-    run_all(range(SOAKED + part * size, SOAKED + (part + 1) * size))
+def test_nothing_is_lost_in_many_runs(soak: Soak) -> None:
+    run_all(soak.seeds())
 
 
 def test_a_seed_replays() -> None:

@@ -15,11 +15,10 @@ from tests.selection import some
 from tests.simulation.replication.checks import Broken
 from tests.simulation.replication.planted import PLANTED
 from tests.simulation.replication.world import World, run_seed
+from tests.soak.plugin import Soak
 
 SEEDS = 1600
 PARTS = 8
-SOAKED = 100_000  # where the seeds of the soak begin
-SOAK = 200_000
 FOUND_IN = 400  # runs, at most
 
 
@@ -53,10 +52,12 @@ def test_nothing_is_lost(part: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("part", range(100))
-def test_nothing_is_lost_in_many_runs(part: int) -> None:
-    size = SOAK // 100
-    run_all(range(SOAKED + part * size, SOAKED + (part + 1) * size))
+def test_nothing_is_lost_in_many_runs(soak: Soak) -> None:
+    with rare_collections():
+        for seed in soak.seeds():
+            run_seed(seed)
+            if not seed % 50:
+                gc.collect()
 
 
 def test_a_seed_replays() -> None:

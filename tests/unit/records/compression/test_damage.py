@@ -16,6 +16,7 @@ import pytest
 from octavo.errors import BadCompression, FormatError, LimitExceeded, Truncated
 from octavo.records.compression import compress, decompress
 from octavo.records.layout import Codec
+from tests.soak.plugin import Soak
 from tests.unit.records.compression.cases import COMPRESSED, noise, streams, text, zstd_frame
 
 codecs = pytest.mark.parametrize("codec", COMPRESSED, ids=str)
@@ -141,11 +142,11 @@ def test_nothing_is_read_behind_a_cut_or_damaged_stream(codec: Codec) -> None:
 
 @pytest.mark.soak
 @codecs
-def test_long_fuzzing_raises_nothing_else(codec: Codec) -> None:
-    generator = random.Random()
+def test_long_fuzzing_raises_nothing_else(codec: Codec, soak: Soak) -> None:
     guarded = Guarded(1 << 20)
     shapes = [*streams(codec), *(compress(codec, data) for data in (b"", text(2000), noise(700), bytes(150_000)))]
-    for _ in range(1_000_000):
+    for seed in soak.seeds():
+        generator = random.Random(seed)
         stream = bytearray(generator.choice(shapes))
         for _ in range(generator.randint(1, 6)):
             at = generator.randrange(len(stream) + 1)
