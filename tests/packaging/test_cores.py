@@ -37,7 +37,8 @@ def test_a_crash_is_told(tmp_path: Path, workers: int) -> None:
     (tmp_path / "test_crashes.py").write_text(CRASHES)
     command = [sys.executable, "-m", "pytest", "-p", "tests.cores", "-p", "no:cacheprovider", "-n", str(workers)]
     command += [f"--basetemp={tmp_path / 'base'}", str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CRASHING": str(tmp_path), "PYTHONFAULTHANDLER": ""}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    environment |= {"PYTHONPATH": str(ROOT), "CRASHING": str(tmp_path), "PYTHONFAULTHANDLER": ""}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     cores = list(tmp_path.rglob("core*"))

@@ -1,6 +1,6 @@
 """The kinds of soak: which tests each has, and what it needs of the time.
 
-Every file with a test that is marked `soak` is in one of them (tests/soak/test_soak.py sees to that). What asks the
+Every file with a test that is marked `soak` is in one of them (`test_sharing.py` sees to that). What asks the
 package index, or anything else that is none of the kinds here, is a further line.
 """
 
