@@ -185,7 +185,7 @@ build/lakes/fetched: tests/spark/lakes/pom.xml | build/kafka/fetched
 build/clients/kafkajs/fetched: tests/clients/kafkajs/package.json | programs
 	@$(HAVE) node || exit 0; \
 		mkdir -p $(@D) && cp $< $(@D)/package.json && PATH="$(abspath $(BIN)):$$PATH" $(STEP) "Fetching kafkajs" \
-		npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --silent && touch $@
+		npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error && touch $@
 
 # What Go fetches and caches stays in build too.
 build/clients/franz-go/driver: $(wildcard tests/clients/franz_go/*) | programs

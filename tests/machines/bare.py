@@ -23,7 +23,17 @@ PACKAGES: Final = ("python3", "python3-venv", "make", "git", "ca-certificates")
 _SETTINGS: Final = ("/etc/pip.conf", "/etc/maven/settings.xml", "/etc/npmrc", "/etc/resolv.conf", "/etc/hosts")
 _SETTINGS_AT_HOME: Final = (".config/pip/pip.conf", ".pip/pip.conf", ".m2/settings.xml", ".npmrc", ".config/go/env")
 _CERTIFICATES: Final = Path("/usr/local/share/ca-certificates")
-_OF_CLIENTS: Final = ("pip_", "npm_config_", "maven_", "goproxy", "gosumdb", "gonosumdb", "goflags", "ssl_cert_")
+_OF_CLIENTS: Final = (
+    "pip_",
+    "npm_config_",
+    "maven_",
+    "goproxy",
+    "gosumdb",
+    "gonosumdb",
+    "goflags",
+    "ssl_cert_",
+    "node_extra_ca_certs",
+)
 _PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The packages of which a PATH has the programs on which nothing else is found: what every system has, and the four.
@@ -53,9 +63,10 @@ exec chroot --userspec="$user" "$root" "$@"
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A folder with a Debian, in which Octavo is checked out in the home of `user`.
+    """A folder with a Debian, in which Octavo is checked out in the home of its user.
 
-    user: `root`; a `user` without sudo; or that user `alone`, without any variable but a PATH that has little.
+    user: `root`; a `user` without sudo; or that user `alone`, with no variables but those of package clients and a PATH
+        on which little is found.
     """
 
     root: Path
@@ -68,10 +79,10 @@ class Machine:
 
     def command(self, script: str, variables: Mapping[str, str]) -> list[str]:
         """What runs a script of the shell in the checkout, with these variables besides."""
-        given = {"PATH": _PATH, "HOME": _HOMES[self.user], "LANG": "C.UTF-8", **_variables()}
+        given = {"PATH": _PATH, "HOME": _HOMES[self.user], "LANG": "C.UTF-8"}
         if self.user == "alone":
             given = {"PATH": "/alone"}
-        assignments = [f"{name}={value}" for name, value in {**given, **variables}.items()]
+        assignments = [f"{name}={value}" for name, value in {**given, **_variables(), **variables}.items()]
         inside = ["/usr/bin/env", "-i", *assignments, "/bin/sh", "-c", f"cd {shlex.quote(self.checkout)} && {script}"]
         numbers = "0:0" if self.user == "root" else "1000:1000"
         namespaces = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child"]

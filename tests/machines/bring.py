@@ -38,17 +38,16 @@ def main(purpose: str) -> int:
 
 
 def missing(absent: Sequence[Program]) -> str:
-    """The line that names what is missing, what is left out without it, and the command that brings it."""
-    names = "; ".join(program.called for program in absent)
-    purposes = "; ".join(dict.fromkeys(program.purpose for program in absent))
-    return f"Missing: {names}. Left out without: {purposes}. {_remedy(absent)}"
+    """The line that names what is missing, what for, and the command that brings it."""
+    names = "; ".join(f"{program.called} (for {program.purpose})" for program in absent)
+    return f"Missing: {names}. What needs this is left out. {_remedy(absent)}"
 
 
 def _remedy(absent: Sequence[Program]) -> str:
     packages = [program.package for program in absent if program.package]
     commands = ["make programs"] if any(program.wheel for program in absent) else []
     if packages and shutil.which("apt-get") is None:
-        return "This system's own package manager has them."
+        return "The package manager of this system has it."
     if packages:
         sudo = [] if os.geteuid() == 0 else ["sudo"]
         commands.insert(0, " ".join([*sudo, *_APT, *packages]))

