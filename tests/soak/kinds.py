@@ -85,7 +85,7 @@ KINDS: Final[dict[str, tuple[Kind, ...]]] = {
     ),
     LIGHT: (
         Kind("histories", ("tests/history",), 45, 0.5),
-        Kind("searches", ("tests/soak/test_resync_cost.py",), 45, 0.5),
+        Kind("searches", ("tests/soak/test_resync_cost.py",), 75, 0.5),
         Kind("processes", ("tests/crash/test_kill.py", "tests/crash/test_fork.py", "tests/crash/test_lakes.py"), 60),
         Kind("conversations", ("tests/server/test_fuzz.py",), 45),
         Kind("interrupts", ("tests/interrupts",), 60),
