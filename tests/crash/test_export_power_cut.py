@@ -51,8 +51,10 @@ def test_each_row_is_in_the_table_once(seed: int, folder: Path) -> None:
 @pytest.mark.soak
 def test_each_row_is_in_the_table_once_in_many_crashes(soak: Soak, folder: Path) -> None:
     for seed in soak.seeds():
-        assert EXPORTS.crash_often(seed, folder, 20, steps=6) >= 20
-        shutil.rmtree(folder / "disk")
+        place = folder / str(seed)
+        place.mkdir()
+        assert EXPORTS.crash_often(seed, place, 20, steps=6) >= 20
+        shutil.rmtree(place)
 
 
 def test_a_crash_of_the_next_export_leaves_each_row_once_too(folder: Path) -> None:
@@ -62,8 +64,10 @@ def test_a_crash_of_the_next_export_leaves_each_row_once_too(folder: Path) -> No
 @pytest.mark.soak
 def test_crashes_of_the_next_export_leave_each_row_once_too(soak: Soak, folder: Path) -> None:
     for seed in soak.seeds():
-        EXPORTS.crash_recoveries(seed, folder, 100, 20, steps=3)
-        shutil.rmtree(folder / "disk")
+        place = folder / str(seed)
+        place.mkdir()
+        EXPORTS.crash_recoveries(seed, place, 100, 20, steps=3)
+        shutil.rmtree(place)
 
 
 def test_another_process_goes_on_for_a_dead_one(folder: Path) -> None:
@@ -73,5 +77,7 @@ def test_another_process_goes_on_for_a_dead_one(folder: Path) -> None:
 @pytest.mark.soak
 def test_other_processes_go_on_for_dead_ones(soak: Soak, folder: Path) -> None:
     for seed in soak.seeds():
-        assert EXPORTS.die_and_go_on(seed, folder, 30, lives=6, steps=1) > 0
-        shutil.rmtree(folder / "disk")
+        place = folder / str(seed)
+        place.mkdir()
+        assert EXPORTS.die_and_go_on(seed, place, 30, lives=6, steps=1) > 0
+        shutil.rmtree(place)

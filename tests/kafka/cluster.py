@@ -24,9 +24,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from kio.schema.broker_heartbeat.v1 import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kio.schema.describe_cluster.v1 import DescribeClusterRequest, DescribeClusterResponse
-from kio.static.primitive import i8
+from kio.schema.types import BrokerId
+from kio.static.primitive import i8, i64
 
+from octavo.errors import ErrorCode
 from tests.kafka.broker import START_TIMEOUT_S, Broker, BrokerFailed
 from tests.kafka.client import ask
 
@@ -34,6 +37,7 @@ SESSION_MS: Final = 3000
 CLUSTER_ID: Final = "b2N0YXZvIGluIGEgdGVzdA"
 FIRST_CONTROLLER: Final = 101
 _CONTROLLERS: Final = i8(2)  # the kind of endpoints that DescribeCluster is asked for
+_NOBODY: Final = BrokerId(1_000_000)
 _ASK_AGAIN_S: Final = 0.05
 
 
@@ -74,6 +78,19 @@ class Controller(Broker):
             return ask(self.controller_port, question, DescribeClusterResponse).controller_id
         except OSError:
             return -1
+
+    def is_active(self) -> bool:
+        """Whether it is the active controller and does its work already, which begins after the others hear of it."""
+        if self.active_node() != self.node_id:
+            return False
+        nobody = BrokerHeartbeatRequest(
+            broker_id=_NOBODY, current_metadata_offset=i64(0), want_fence=False, want_shut_down=False
+        )
+        try:
+            told = ask(self.controller_port, nobody, BrokerHeartbeatResponse)
+        except OSError:
+            return False
+        return int(told.error_code) != ErrorCode.NOT_CONTROLLER
 
     def vote_with(self, voters: str) -> None:
         """Be one of several voters whom the configuration names; before it is formatted."""
@@ -142,7 +159,7 @@ class StockCluster:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             for each in self.controllers:
-                if each.runs and each.active_node() == each.node_id:
+                if each.runs and each.is_active():
                     return each
             time.sleep(_ASK_AGAIN_S)
         raise BrokerFailed(f"no controller is active after {START_TIMEOUT_S} s")

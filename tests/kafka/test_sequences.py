@@ -197,7 +197,7 @@ def test_sequences_are_answered_as_by_kafka_also_after_a_restart_in_the_middle(
     check(found)
 
 
-@pytest.mark.soak(90)
+@pytest.mark.soak(75)
 def test_the_broker_may_be_restarted_before_any_request(new_broker: NewBroker, tmp_path: Path, soak: Soak) -> None:
     """All sequences are run together, with a restart before their first request, or before their second, and so on."""
     with both(new_broker, tmp_path) as pair:
@@ -210,7 +210,7 @@ def test_the_broker_may_be_restarted_before_any_request(new_broker: NewBroker, t
             check(found)
 
 
-@pytest.mark.soak(30)
+@pytest.mark.soak(10)
 @pytest.mark.parametrize("policy", ["disabled", "downgrade", "upgrade", "bidirectional"])
 def test_transactional_ids_expire_and_groups_become_others_as_they_may(
     new_broker: NewBroker, tmp_path: Path, policy: str

@@ -14,7 +14,7 @@ _SIZE: Final = 100 << 20
 _SECONDS: Final = 400.0  # of one processor
 
 
-@pytest.mark.soak(20)
+@pytest.mark.soak(30)
 @pytest.mark.parametrize("name", ADVERSARIES)
 def test_a_hundred_megabytes_that_look_like_batches_are_searched_in_bounded_time(name: str) -> None:
     buffer = ADVERSARIES[name](_SIZE)

@@ -14,7 +14,8 @@ DIFFERENCES: Final = (
     "A topic that Metadata creates on the way is in the answer at once. Kafka answers UNKNOWN_TOPIC_OR_PARTITION "
     "first, and clients ask again.",
     "Null for the records of a partition is refused with INVALID_RECORD, and AlterConfigs that names a resource twice "
-    "with INVALID_REQUEST. AddPartitionsToTxn without transactions is answered. Kafka 4.3 does not answer at all.",
+    "with INVALID_REQUEST. AddPartitionsToTxn without transactions is answered, and WriteTxnMarkers that names a "
+    "partition twice. Kafka 4.3 does not answer at all.",
     "A fetch by an id of zeros is answered with UNKNOWN_TOPIC_ID for its partitions. Kafka fails as a whole, with "
     "UNKNOWN_SERVER_ERROR, if others stand beside it.",
     "Messages of errors do not print Java objects, where Kafka's do. If several settings have unknown names, they tell "

@@ -21,7 +21,8 @@ _OLD: Final = bytes(11) + b"\x46" + bytes(4) + b"\0" + bytes(4) + b"\xff" * 10 +
 
 def once_different() -> Iterator[Case]:
     """Return the cases, numbered below all others."""
-    for number, steps in enumerate((*_produces(), *_changes(), *_topics(), *_folders(), *_sessions()), 2):
+    every = (*_produces(), *_changes(), *_topics(), *_folders(), *_sessions(), *_transactions())
+    for number, steps in enumerate(every, 2):
         yield Case(-number, steps[-1].api_key, steps[-1].version, steps)
 
 
@@ -85,6 +86,24 @@ def _folders() -> Iterator[list[Step]]:
         topics = [{"name": "x" * length, "partitions": [0, 10]} for length in (212, 213, 214, 250)]
         content = {"dirs": [{"path": path, "topics": topics}]}
         yield [Step(keys.ALTER_REPLICA_LOG_DIRS, 2, content, is_tried=True)]
+
+
+def _transactions() -> Iterator[list[Step]]:
+    """A transactional id that is there twice: the last one's partitions count, and the first one's are told."""
+    for version in (4, 5):
+        for verifies in ((True, True), (False, False), (True, False), (False, True)):
+            for several in (([0, 1], [0]), ([0], [1, 0]), ([0, 99], [0]), ([0], [0, 99]), ([0], [])):
+                transactions = [
+                    {
+                        "transactional_id": "once-different",
+                        "producer_id": 1 << 40,
+                        "producer_epoch": 0,
+                        "verify_only": verify,
+                        "topics": [{"name": "a-data", "partitions": partitions}],
+                    }
+                    for verify, partitions in zip(verifies, several, strict=True)
+                ]
+                yield [Step(keys.ADD_PARTITIONS_TO_TXN, version, {"transactions": transactions}, is_tried=True)]
 
 
 def _sessions() -> Iterator[list[Step]]:

@@ -6,7 +6,7 @@ whether partitions were added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from octavo.broker.answers import Answer, Parts
@@ -30,11 +30,20 @@ Codes = Mapping[Partition, ErrorCode]
 
 
 class _Asked(NamedTuple):
-    """What is asked for one transaction."""
+    """What is asked for one transaction.
+
+    Where a request has a transactional id twice, Kafka answers each entry, but adds the partitions of the last one, and
+    repeats the topics of the first one where a single code is told for all.
+    """
 
     request: AddRequest
     topics: Sequence[Struct]
     verify_only: bool
+
+    @property
+    def told(self) -> Collection[Partition]:
+        """The partitions for which a single code is told."""
+        return self.request.partitions if self.verify_only else _partitions(self.topics)
 
     def results(self, codes: Codes) -> list[dict[str, Any]]:
         """Return the results as Kafka repeats what was asked: duplicates and topics without partitions, too."""
@@ -56,7 +65,12 @@ def add_partitions_to_txn(broker: Broker, request: Request) -> Answer:
     """Answer an AddPartitionsToTxn request."""
     asked, version = request.read(), request.version
     if version >= _BATCHES_FROM:
-        several = [_read(each, BUMPS_EPOCHS) for each in asked.transactions]
+        first = {each.transactional_id: each for each in reversed(asked.transactions)}
+        last = {each.transactional_id: each for each in asked.transactions}
+        several = [
+            _read(each, first[each.transactional_id], last[each.transactional_id], BUMPS_EPOCHS)
+            for each in asked.transactions
+        ]
     else:
         old = Struct(
             transactional_id=asked.v3_and_below_transactional_id,
@@ -65,7 +79,7 @@ def add_partitions_to_txn(broker: Broker, request: Request) -> Answer:
             topics=asked.v3_and_below_topics,
             verify_only=False,
         )
-        several = [_read(old, 0)]
+        several = [_read(old, old, old, 0)]
 
     unknown = [_refused(broker, each.request.partitions) for each in several]
     known = [each for each, codes in zip(several, unknown, strict=True) if not codes]
@@ -90,17 +104,21 @@ def add_partitions_to_txn(broker: Broker, request: Request) -> Answer:
         return [write_response(ADD_PARTITIONS_TO_TXN, version, content)]
 
     def refuse(number: int, code: ErrorCode) -> Codes:
-        return dict.fromkeys(known[number].request.partitions, code)
+        return dict.fromkeys(known[number].told, code)
 
     return broker.coordinators.run_transactions(
         [(each.request.transactional_id, action(each)) for each in known], refuse, write
     )
 
 
-def _read(asked: Struct, version: int) -> _Asked:
-    partitions = [(topic.name, partition) for topic in asked.topics for partition in topic.partitions]
+def _read(asked: Struct, first: Struct, last: Struct, version: int) -> _Asked:
     producer = Producer(asked.producer_id, asked.producer_epoch)
-    return _Asked(AddRequest(asked.transactional_id, producer, partitions, version), asked.topics, asked.verify_only)
+    request = AddRequest(asked.transactional_id, producer, _partitions(last.topics), version)
+    return _Asked(request, first.topics, asked.verify_only)
+
+
+def _partitions(topics: Iterable[Struct]) -> list[Partition]:
+    return [(topic.name, partition) for topic in topics for partition in topic.partitions]
 
 
 def _refused(broker: Broker, partitions: Iterable[Partition]) -> Codes:
@@ -112,7 +130,7 @@ def _refused(broker: Broker, partitions: Iterable[Partition]) -> Codes:
 def _run(version: int, shard: TransactionShard, asked: _Asked) -> Codes:
     if asked.verify_only:
         return shard.verify(asked.request)
-    return dict.fromkeys(asked.request.partitions, fenced_before(version, _FENCED_SINCE, shard.add(asked.request)))
+    return dict.fromkeys(asked.told, fenced_before(version, _FENCED_SINCE, shard.add(asked.request)))
 
 
 def _exists(broker: Broker, partition: Partition) -> bool:
