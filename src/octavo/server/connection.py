@@ -296,6 +296,11 @@ class Connection:
             out.popleft()
         return True
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has ended the connection without a word. May tell it only once."""
+        return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
     def close(self) -> None:
         """Close the socket, and give everything back."""
         self.is_closed = True

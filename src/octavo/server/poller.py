@@ -33,7 +33,7 @@ class Poller(Protocol):
 class SelectorsPoller:
     """A `Poller` for systems without epoll.
 
-    It does not tell of `BROKEN`: that a connection is lost shows when it is read from or written to.
+    It does not tell of `BROKEN`: that a connection is lost shows when it is read from, written to or looked at.
     """
 
     def __init__(self) -> None:
@@ -71,9 +71,9 @@ class SelectorsPoller:
 
 
 if sys.platform == "linux" and hasattr(select, "epoll"):
-    READ: Final[int] = select.EPOLLIN
-    WRITE: Final[int] = select.EPOLLOUT
-    BROKEN: Final[int] = select.EPOLLERR | select.EPOLLHUP  # is told whether it is watched or not
+    READ = select.EPOLLIN
+    WRITE = select.EPOLLOUT
+    BROKEN = select.EPOLLERR | select.EPOLLHUP  # is told whether it is watched or not
 
     def make_poller() -> Poller:
         """Return what this system waits with. Raises `OSError`."""
@@ -82,7 +82,7 @@ if sys.platform == "linux" and hasattr(select, "epoll"):
 else:
     READ = selectors.EVENT_READ
     WRITE = selectors.EVENT_WRITE
-    BROKEN = 0
+    BROKEN = 0  # is not told: who has to know has to look
 
     def make_poller() -> Poller:
         """Return what this system waits with. Raises `OSError`."""

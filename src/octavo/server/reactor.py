@@ -246,7 +246,7 @@ class Reactor:
                 connection.keep_rest()
             else:
                 connection.has_ended = True
-        elif event & BROKEN:
+        elif event & BROKEN or (not BROKEN and connection.is_lost):
             self._close(connection)
             return
         self._flush(connection, is_early=is_early)
@@ -426,10 +426,18 @@ class Reactor:
             idle = [each for each in self._connections.values() if now - each.used_at > limit_s]
             for connection in sorted(idle, key=lambda each: each.used_at):
                 self._close(connection)
+        if not BROKEN:
+            self._close_lost()
         if self._lacking:
             self._cut_slow(now)
         self._acceptor.check(now)
         self._notices.say_rest()
+
+    def _close_lost(self) -> None:
+        """Close connections that are lost, of which the poller does not tell while it watches them for nothing."""
+        for connection in [each for each in self._connections.values() if not each.events]:
+            if connection.is_lost:
+                self._close(connection)
 
     def _cut_slow(self, now: float) -> None:
         """Close connections whose requests have been arriving for so long that the client has given up on them."""

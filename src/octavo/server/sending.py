@@ -39,7 +39,6 @@ def copy_to_socket(to: int, source: int, position: int, size: int, /) -> int:
     return sent
 
 
+send_file: Callable[[int, int, int, int], int] = copy_to_socket
 if sys.platform == "linux" and hasattr(os, "sendfile"):
-    send_file: Final[Callable[[int, int, int, int], int]] = os.sendfile
-else:
-    send_file = copy_to_socket
+    send_file = os.sendfile

@@ -4,7 +4,7 @@ Java's `FileChannel` takes a POSIX record lock over the whole file. Such a lock 
 soon as the process closes *any* descriptor of the file: copying the directory would be enough. So Octavo takes an
 open-file-description lock, which conflicts with Java's but belongs to the one descriptor that took it. Only Linux has
 these locks. On other systems Octavo takes the POSIX lock, and takes it again whenever it checks it: if it was lost, and
-another process has it by then, that is noticed.
+another process has got it meanwhile, that is noticed.
 
 The system does not tell which process holds an open-file-description lock. So the owner writes its process id into the
 file, which Kafka never reads, and empties the file at the end. The id counts only while the lock is held, because a
@@ -64,6 +64,7 @@ class DirectoryLock(Owner):
         self._file: File | None = file
         self._is_of_file: Final = is_of_file  # it ends with this file, and not with any descriptor of the same file
         self._id: Final = _FileId.of(os.fstat(file.descriptor))
+        self._note = b""  # what this process has written to the file
 
     @classmethod
     def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
@@ -83,7 +84,7 @@ class DirectoryLock(Owner):
         return lock
 
     def check_lock(self) -> None:
-        """Raise `LockLost` if the lock file was deleted, replaced or closed, or somebody else has the lock by now.
+        """Raise `LockLost` if the lock file was deleted, replaced or closed, or another process has got the lock.
 
         Every later check raises it too.
         """
@@ -100,7 +101,8 @@ class DirectoryLock(Owner):
         with _registry:
             if self._has_descriptor():
                 assert self._file is not None
-                self._write_note("")
+                if self._is_still_locked():
+                    self._write_note("")
                 record_lock.give_back(self._file)
                 self._file.close()
             self._forget()
@@ -125,14 +127,14 @@ class DirectoryLock(Owner):
         return is_same
 
     def _is_still_locked(self) -> bool:
-        """Return whether this process has the lock, and take it again if it was lost and nobody else has it."""
+        """Return whether this process has the lock, and take it again if it was lost and nobody else has had it."""
         if self._is_of_file or self._file is None:
             return True
         try:
             record_lock.take(self._file)
-        except (BlockingIOError, PermissionError):
+            return not self._note or self._file.read_at(_MAX_NOTE, 0) == self._note
+        except OSError:  # among them what says that another process has it
             return False
-        return True
 
     def _write_note(self, text: str) -> None:
         """Write a note on the owner into the lock file. The file keeps its times, for tools that compare directories.
@@ -148,6 +150,7 @@ class DirectoryLock(Owner):
             status = os.fstat(descriptor)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, text.encode(), 0)
+            self._note = text.encode()
             os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def __enter__(self) -> Self:

@@ -20,7 +20,7 @@ DELETED_AT_ONCE = {"file.delete.delay.ms": "0"}
 def test_many_partitions_need_few_file_descriptors(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with DataDirectory.open(tmp_path) as data:
-        used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+        used = max(int(path.name) for path in Path("/dev/fd").iterdir())
         resource.setrlimit(resource.RLIMIT_NOFILE, (used + 12, limits[1]))
         try:
             data.create_topic("events", 300)

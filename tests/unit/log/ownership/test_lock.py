@@ -145,9 +145,7 @@ def test_a_process_that_was_killed_is_not_named_as_the_owner(tmp_path: Path) -> 
 @pytest.mark.parametrize("note", ["", "x", "1", "1 elsewhere 7", "9" * 2000, "\0\xff"])
 def test_an_owner_that_the_file_does_not_tell_is_another_process(tmp_path: Path, note: str) -> None:
     with DirectoryLock.acquire(tmp_path):
-        with (tmp_path / ".lock").open("wb") as file:  # not closed before: a lock of this process could end with it
-            file.write(note.encode("latin-1"))
-            file.flush()
+        (tmp_path / ".lock").write_bytes(note.encode("latin-1"))
         assert another_process(tmp_path) == "None None"
 
 
@@ -238,6 +236,16 @@ def test_a_posix_lock_that_another_process_has_by_now_is_noticed(tmp_path: Path)
             for _ in range(2):
                 with pytest.raises(LockLost, match="or its lock lost"):
                     lock.check_lock()
+
+
+@pytest.mark.usefixtures("posix_lock")
+def test_a_posix_lock_that_another_process_has_had_meanwhile_is_noticed(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path) as lock:
+        lock.check_lock()
+        (tmp_path / ".lock").read_bytes()
+        assert another_process(tmp_path) == "free True"
+        with pytest.raises(LockLost, match="or its lock lost"):
+            lock.check_lock()
 
 
 @pytest.mark.usefixtures("posix_lock")
