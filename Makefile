@@ -26,6 +26,9 @@ SPARKS := 4.0.0 4.1.1 4.2.0
 # The newest of them that Delta and Iceberg have packages for (tests/spark/lakes/pom.xml).
 LAKES_SPARK := 4.1.1
 SPARK_TESTS := tests/unit/spark $(addprefix tests/spark/test_,session.py connector.py streams.py sink.py sink_streams.py sink_kafka.py)
+# What asks the system, in which other systems than Linux differ: files, locks and forks, sockets, processes, and memory.
+WITHOUT_LINUX := $(addprefix tests/unit/,log server broker client cli inspect/verify inspect/report \
+	records/kernels/compilation) tests/server tests/clients/test_matrix.py
 # The first Python on the PATH of a tested version, else the first that is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_info >= (3, 11)'; do \
 	for python in python3 $(TESTED:%=python%); do \
@@ -40,11 +43,11 @@ apt_install = { if [ "$$(id -u)" = 0 ]; then root=; else root='sudo -n'; fi; \
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check quick test test-all lint style docs kafka older chromium clients kcat lakes golden bench soak versions sparks clean
+.PHONY: help setup run check quick test test-all lint style docs kafka older chromium clients kcat lakes golden bench soak versions sparks without-linux clean
 .DEFAULT_GOAL := help
 
 help: ## show this
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that its tests need
 
@@ -119,6 +122,11 @@ versions: ## set-up and unit tests with each tested version of Python that is on
 		$(MAKE) --no-print-directory VENV=build/python$$version PYTHON=python$$version setup && \
 			build/python$$version/bin/pytest -q $(TESTS) tests/unit tests/corruption || failed="$$failed $$version"; \
 	done; test -z "$$failed" || { echo "failed with Python$$failed" >&2; exit 1; }
+
+without-linux: $(VENV)/ready-to-test ## types as on macOS, and the tests of what asks the system without Linux's own means
+	$(BIN)/mypy --platform darwin --cache-dir build/mypy-darwin src
+	PYTHONPATH=$(CURDIR)/tests/without_linux $(BIN)/python -m pytest $(TESTS) -p tests.without_linux \
+		-m 'not java and not soak and not exhaustive' -k 'not test_matrix or confluent' $(WITHOUT_LINUX)
 
 sparks: kafka ## set-up and the core of the Spark tests with each older version of Spark
 	@failed=; for version in $(SPARKS); do \

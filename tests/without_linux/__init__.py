@@ -1,7 +1,7 @@
 """A plug-in of pytest for runs without what only Linux has: `make without-linux`.
 
-`sitecustomize.py` takes that away from all processes, and this leaves out the tests that cannot be run so, each with
-the reason, which is printed at the end.
+`sitecustomize.py` takes that away from all processes. The tests that cannot be run so are left out, and the end of the
+run says which and why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-LEFT_OUT: Final[dict[str, str]] = {}
+from tests.without_linux.left_out import LEFT_OUT
 
 _FOLDER: Final = str(Path(__file__).parent)
 
@@ -31,20 +31,26 @@ def pytest_report_header() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what cannot be run."""
-    left_out = [item for item in items if reason_of(item.nodeid) is not None]
-    if left_out:
-        items[:] = [item for item in items if reason_of(item.nodeid) is None]
-        config.hook.pytest_deselected(items=left_out)
+    """Leave out what cannot be run so. Raises `pytest.UsageError` if a name in the list is that of no test any more."""
+    left_out = [item for item in items if name_of(item) in LEFT_OUT]
+    files = {item.nodeid.partition("::")[0] for item in items}
+    unknown = {name for name in LEFT_OUT if name.partition("::")[0] in files} - {name_of(item) for item in left_out}
+    if unknown and not any("::" in each for each in config.args):
+        raise pytest.UsageError(f"tests/without_linux/left_out.py names what is no test: {', '.join(sorted(unknown))}")
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
-def reason_of(node: str) -> str | None:
-    """Return why a test is left out, if it is."""
-    return next(
-        (
-            reason
-            for begin, reason in LEFT_OUT.items()
-            if node == begin or node.startswith((f"{begin}::", f"{begin}[", f"{begin}/"))
-        ),
-        None,
-    )
+def name_of(item: pytest.Item) -> str:
+    """Return the name of a test without its parameters."""
+    return item.nodeid.partition("[")[0]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out."""
+    terminalreporter.section("left out, because it needs what only Linux has")
+    for reason in dict.fromkeys(LEFT_OUT.values()):
+        names = [name for name, why in LEFT_OUT.items() if why == reason]
+        terminalreporter.write_line(f"{reason}:")
+        for name in names:
+            terminalreporter.write_line(f"    {name}")

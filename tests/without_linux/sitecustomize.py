@@ -41,7 +41,6 @@ HIDDEN: Final[dict[ModuleType, tuple[str, ...]]] = {
 HIDDEN_FROM_C: Final = frozenset({"sync_file_range", "memfd_create"})
 _OFD_COMMANDS: Final = range(36, 39)  # F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW
 _ADVICE: Final = frozenset({10, 14, 15, 18})  # DONTFORK, HUGEPAGE, NOHUGEPAGE, WIPEONFORK
-_PROC: Final = ("/proc", b"/proc")
 
 
 class _Map(mmap.mmap):
@@ -121,12 +120,9 @@ def _without_proc(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_in_proc(path: Any) -> bool:
-    if not isinstance(path, str | bytes):
-        if not hasattr(path, "__fspath__"):
-            return False  # a descriptor
-        path = os.fspath(path)
-    proc = _PROC[isinstance(path, bytes)]
-    return bool(path == proc or path.startswith(proc + (b"/" if isinstance(path, bytes) else "/")))
+    if not isinstance(path, str | bytes | os.PathLike):
+        return False  # a descriptor
+    return f"{os.fsdecode(path)}/".startswith("/proc/")
 
 
 def _missing(path: Any) -> OSError:
