@@ -76,6 +76,19 @@ def test_folders_that_are_in_the_way_are_set_aside(tmp_path: Path) -> None:
         assert len(data.logs) == 4
 
 
+def test_a_file_system_that_ignores_case_does_not_cost_another_topic_its_folder(tmp_path: Path) -> None:
+    """As that of macOS does; here a link stands for the second name of the folder."""
+    with DataDirectory.open(tmp_path) as data:
+        data.create_topic("Events")
+        data.log("Events", 0).append(make_batch(first=7))
+        (tmp_path / "events-0").symlink_to(tmp_path / "Events-0")
+        with pytest.raises(FileExistsError, match="for this file system it is Events-0"):
+            data.create_topic("events")
+        assert set(data.topics) == {"Events"}
+        assert list(tmp_path.glob("*-stray")) == []
+        assert keys(data.log("Events", 0)) == [7]
+
+
 def test_a_folder_that_cannot_be_made_takes_the_others_with_it(tmp_path: Path) -> None:
     with DataDirectory.open(tmp_path) as data:
         (tmp_path / "events-2").symlink_to(tmp_path / "nowhere")
