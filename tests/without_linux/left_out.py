@@ -8,8 +8,12 @@ _MEMORY: Final = "they ask /proc for the memory, the processor time or the open 
 _TELLS: Final = "the system tells who has a POSIX lock, and so the file need not"
 _LOSES: Final = "a POSIX lock ends when its process closes any descriptor of the file"
 _OWN: Final = "they show Linux's own way"
+_GIVES_BACK: Final = "only Linux is asked to take the memory of LLVM's code back"
 
 _BY_REASON: Final = {
+    _GIVES_BACK: [
+        "tests/unit/records/kernels/compilation/test_compiler_pages.py::test_code_is_given_back_and_runs_again",
+    ],
     _OWN: [
         "tests/unit/server/test_poller.py::test_linux_has_its_own",
     ],
