@@ -27,6 +27,9 @@ SPARKS := 4.0.0 4.1.1 4.2.0
 # The newest of them that Delta and Iceberg have packages for (tests/spark/lakes/pom.xml).
 LAKES_SPARK := 4.1.1
 SPARK_TESTS := tests/unit/spark $(addprefix tests/spark/test_,session.py connector.py streams.py sink.py sink_streams.py sink_kafka.py)
+# What asks the system, in which other systems than Linux differ: files, locks and forks, sockets, processes, and memory.
+WITHOUT_LINUX := $(addprefix tests/unit/,log server broker client cli inspect/verify inspect/report \
+	records/kernels/compilation) tests/server tests/clients/test_matrix.py
 # The first Python on the PATH of a tested version, else the first that is new enough; `make PYTHON=...` names another.
 PYTHON ?= $(shell for check in 'version in "$(TESTED)".split()' 'sys.version_info >= (3, 11)'; do \
 	for python in python3 $(TESTED:%=python%); do \
@@ -45,11 +48,11 @@ MVN   := mvn --batch-mode --quiet -Dstyle.color=never
 # Tests start hundreds of processes, each of which would compile Octavo and the tests anew if bytecode were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run check quick test test-all lint style docs programs kafka older clients lakes constraints golden bench soak versions older-sparks sparks clean
+.PHONY: help setup run check quick test test-all lint style docs programs kafka older clients lakes constraints golden bench soak versions older-sparks sparks without-linux clean
 .DEFAULT_GOAL := help
 
 help: ## show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/ready-to-test ## create .venv and install Octavo with all that its tests need
 
@@ -70,6 +73,7 @@ test: programs style kafka clients ## lint, types, layers, then every feature on
 
 test-all: programs $(VENV)/ready-to-test kafka clients ## what `make test` leaves out: other versions, seeds and combinations
 	$(BIN)/pytest $(ALL_TESTS) -m 'exhaustive and not soak'
+	@$(MAKE) --no-print-directory without-linux
 
 lint: style ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
@@ -128,6 +132,11 @@ older-sparks: kafka
 	@for version in $(SPARKS); do \
 		$(MAKE) --no-print-directory VENV=build/pyspark-$$version SPARK=$$version setup build/spark/fetched-$$version || exit; \
 	done
+
+without-linux: $(VENV)/ready-to-test ## types as on macOS, and the tests of what asks the system without Linux's own means
+	$(BIN)/mypy --platform darwin --cache-dir build/mypy-darwin src
+	PYTHONPATH=$(CURDIR)/tests/without_linux $(BIN)/python -m pytest $(TESTS) -p tests.without_linux \
+		-m 'not java and not soak and not exhaustive' -k 'not test_matrix or confluent' $(WITHOUT_LINUX)
 
 sparks: older-sparks ## the core of the Spark tests with each older version of Spark
 	@failed=; for version in $(SPARKS); do \

@@ -6,38 +6,37 @@ another thread holds Python's lock is seen from outside only.
 
 from __future__ import annotations
 
-import select
 import sys
 import time
 from typing import Any
 
 from octavo import cli
+from octavo.server import poller, reactor
 
 
-class _TimedEpoll:
-    """An epoll object that notes the time between two calls of `poll`."""
+class _TimedPoller:
+    """A poller that notes the time between two calls of `poll`."""
 
     def __init__(self) -> None:
-        self._epoll = _EPOLL()
+        self._poller = poller.make_poller()
         self._since: float | None = None
 
     def poll(self, *arguments: Any) -> list[tuple[int, int]]:
         global longest
         if self._since is not None:
             longest = max(longest, time.perf_counter() - self._since)
-        found: list[tuple[int, int]] = self._epoll.poll(*arguments)
+        found: list[tuple[int, int]] = self._poller.poll(*arguments)
         self._since = time.perf_counter()
         return found
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._epoll, name)
+        return getattr(self._poller, name)
 
 
-_EPOLL = select.epoll
 longest = 0.0
 
 if __name__ == "__main__":
-    select.epoll = _TimedEpoll  # type: ignore[assignment,misc] # nobody needs its type
+    vars(reactor)["make_poller"] = _TimedPoller
     code = cli.main(["serve", *sys.argv[1:]])
     print(longest, flush=True)
     sys.exit(code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Final, TypeVar
 from octavo.broker.notices import Notices
 from octavo.cluster.messages import Endpoint
 from octavo.server.peers import PeerConnections
+from octavo.server.poller import make_poller
 
 _LARGEST: Final = 100 << 20
 _PATIENCE_MS: Final = 30_000
@@ -23,9 +23,9 @@ class MemberAsker:
     """A loop around `PeerConnections`."""
 
     def __init__(self) -> None:
-        self._epoll: Final = select.epoll()
+        self._poller: Final = make_poller()
         self.peers: Final = PeerConnections(
-            self._epoll,
+            self._poller,
             Notices(self._failed),
             largest_answer=_LARGEST,
             do_elsewhere=self._failed,
@@ -50,7 +50,7 @@ class MemberAsker:
             failed=self._failed,
         )
         while not answers:
-            for descriptor, event in self._epoll.poll(_TURN_S):
+            for descriptor, event in self._poller.poll(_TURN_S):
                 self.peers.handle(descriptor, event)
             self.peers.tick()
         return answers[0]
@@ -61,7 +61,7 @@ class MemberAsker:
     def close(self) -> None:
         """Close all connections."""
         self.peers.close()
-        self._epoll.close()
+        self._poller.close()
 
 
 @contextmanager

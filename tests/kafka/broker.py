@@ -343,5 +343,7 @@ def _class_archive(release: releases.Release) -> Sequence[str]:
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process with the one that started it: no test run leaves one behind, however it ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Have Linux end this process with the one that started it: no test run leaves one behind, however it ends."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -9,7 +9,6 @@ What it decides and what it keeps on the disk is the real code; only the loop ar
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -46,6 +45,7 @@ from octavo.log.followed.followed_metadata import FollowedMetadata
 from octavo.log.metadata.cluster_log import SnapshotId
 from octavo.schemas.metadata.nodes import RegisterBrokerRecord
 from octavo.server.peers import PeerConnections
+from octavo.server.poller import make_poller
 from tests.kafka.cluster import CLUSTER_ID, StockCluster
 
 HEARTBEAT_MS: Final = 200
@@ -90,9 +90,9 @@ class PlayedMember:
             node_id, CLUSTER_ID, uuid4(), listeners, FEATURES, None, [directory_id], previous_broker_epoch
         )
         self.life: Final = LifeCycle(registration, self._now_ms(), heartbeat_ms=HEARTBEAT_MS)
-        self._epoll: Final = select.epoll()
+        self._poller: Final = make_poller()
         self.peers: Final = PeerConnections(
-            self._epoll,
+            self._poller,
             Notices(self._fail),
             largest_answer=_LARGEST,
             do_elsewhere=self._fail,
@@ -152,7 +152,7 @@ class PlayedMember:
     def end(self) -> None:
         """Vanish, as in a crash."""
         self.peers.close()
-        self._epoll.close()
+        self._poller.close()
         self.metadata.close()
 
     # Inside
@@ -169,7 +169,7 @@ class PlayedMember:
                 self._ask_for_life(self.observer.controller, request)
         times = [time for time in (self.observer.next_ms, self.life.next_ms, self.peers.next_ms) if time is not None]
         wait_ms = max(1.0, min(20.0, *(time - self._now_ms() for time in times)))
-        for descriptor, event in self._epoll.poll(wait_ms / 1000):
+        for descriptor, event in self._poller.poll(wait_ms / 1000):
             assert self.peers.handle(descriptor, event)
         self.peers.tick()
         self._channel.tick(self._now_ms())

@@ -49,3 +49,13 @@ def test_all_name_the_same_sparks() -> None:
     )
     assert table is not None
     assert [version.strip() for version in table[1].split("|")] == versions
+
+
+def test_all_name_the_same_systems() -> None:
+    """A classifier says what is tested, and only the README can say how far another system is."""
+    systems = [each for each in project()["classifiers"] if each.startswith("Operating System :: ")]
+    assert systems == ["Operating System :: POSIX :: Linux"]
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert "Octavo runs on Linux. It is made for macOS" in readme
+    assert "was tried on Linux with the means that macOS has, but not yet on a Mac." in readme
+    assert "On Windows, except within WSL, where it was not tried" in readme

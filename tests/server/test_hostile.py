@@ -171,6 +171,23 @@ def test_a_wait_ends_with_its_connection(served: Server, max_wait_ms: int) -> No
         talk.ask(*delete("awaited"))
 
 
+def test_a_wait_ends_with_its_connection_although_more_was_sent_on_it(served: Server) -> None:
+    """What has arrived of the next request is not read while one waits, so nothing else tells of the end either."""
+    address = served.bootstrap_servers
+    with Conversation(address) as talk:
+        talk.ask(*create("awaited"))
+        clients = connect(address, 5)
+        for each in clients:
+            each.send(frame(fetch("awaited", 0, max_wait_ms=MAX_INT32)))
+        ask_until(address, lambda: served.statistics().waiting == 5)
+        for each in clients:
+            each.send(VERSIONS)
+        assert is_served(address)  # some turns later
+        close(clients, reset=True)
+        ask_until(address, lambda: served.statistics().waiting == 0)
+        talk.ask(*delete("awaited"))
+
+
 def test_waits_that_were_answered_long_before_their_time_leave_nothing(served: Server) -> None:
     with Conversation(served.bootstrap_servers) as talk, RawClient(served.bootstrap_servers) as waiting:
         talk.ask(*create("soon"))

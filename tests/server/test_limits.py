@@ -20,6 +20,7 @@ from octavo.broker.wire.api_keys import API_VERSIONS, INCREMENTAL_ALTER_CONFIGS,
 from octavo.broker.wire.messages import read_response
 from octavo.errors import InvalidConfig
 from octavo.server import acceptor, reactor
+from octavo.server.poller import make_poller
 from octavo.server.serving import serve
 from tests.server.conversation import Conversation
 from tests.server.questions import batch
@@ -229,11 +230,11 @@ def test_a_message_that_cannot_be_said_does_not_end_the_service(tmp_path: Path) 
     ],
 )
 def test_limits_that_make_no_sense_are_refused(config: dict[str, str], sentence: str, tmp_path: Path) -> None:
-    before = set(Path("/proc/self/fd").iterdir())
+    before = set(Path("/dev/fd").iterdir())
     with pytest.raises(InvalidConfig, match=sentence):
         serve(tmp_path / "data", config=config)
     assert not (tmp_path / "data").exists()
-    assert set(Path("/proc/self/fd").iterdir()) <= before
+    assert set(Path("/dev/fd").iterdir()) <= before
 
 
 def test_a_limit_for_a_host_that_is_not_known_any_more_does_not_keep_a_broker_from_starting(tmp_path: Path) -> None:
@@ -287,20 +288,19 @@ def test_others_are_served_while_the_name_of_a_host_is_looked_up(
 def test_a_connection_that_cannot_be_watched_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing: list[int] = []
 
-    class Epoll:
+    class Watching:
         def __init__(self) -> None:
-            self._epoll = really()
+            self._poller = make_poller()
 
         def register(self, descriptor: int, events: int) -> None:
             if failing:
                 raise OSError(failing.pop(), "no space")
-            self._epoll.register(descriptor, events)
+            self._poller.register(descriptor, events)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self._epoll, name)
+            return getattr(self._poller, name)
 
-    really = select.epoll
-    monkeypatch.setattr(select, "epoll", Epoll)
+    monkeypatch.setattr("octavo.server.reactor.make_poller", Watching)
     with serve(tmp_path / "data", config={"max.connections.per.ip": "1"}) as server:
         failing.append(errno.ENOSPC)
         with RawClient(server.bootstrap_servers) as client:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -155,7 +156,10 @@ def _pause() -> None:
         poll.register(sys.stdout.fileno(), 0)  # errors are told in any case
     except OSError:  # it is no file
         poll = select.poll()
-    if poll.poll(_PAUSE_MS):
+    told = poll.poll(_PAUSE_MS)
+    if any(event & select.POLLNVAL for _, event in told):  # the poll of macOS does not know terminals
+        time.sleep(_PAUSE_MS / 1000)
+    elif told:
         raise BrokenPipeError
 
 

@@ -44,6 +44,7 @@ _THRESHOLDS: Final = (20_000, 20, 100)  # of new objects, and of collections of 
 _ANY_SIZE: Final = 1 << 31
 _LOOK_S: Final = 1.0
 _TELL_S: Final = 2.0
+_MOST_ON_A_MAC: Final = 10_240  # open files (OPEN_MAX), although its limit says that there is none
 _SWITCH_S: Final = 0.0005  # how long another thread may compute before the one that serves gets its turn
 
 
@@ -172,9 +173,12 @@ def _raise_limit() -> None:
     """Allow as many open files and connections as the system lets us have; the usual limit is that of programs."""
     import resource
 
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for wanted in (most, _MOST_ON_A_MAC):
+        if usual != resource.RLIM_INFINITY and (usual < wanted or wanted == resource.RLIM_INFINITY):
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+                return
 
 
 def leave_hypothesis_out() -> None:

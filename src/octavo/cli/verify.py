@@ -223,11 +223,11 @@ def _jobs(text: str) -> int:
 
 def _worthwhile_jobs(tasks: list[Task]) -> int:
     """Return one job for each core, but only one where processes take longer to start than the work."""
-    import os
-
     if len(tasks) < _FEW and sum(task.size for task in tasks) < _LITTLE:
         return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from octavo.records.processors import usable_processors
+
+    return usable_processors()
 
 
 def _now() -> float:

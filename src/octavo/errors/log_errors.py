@@ -181,7 +181,10 @@ class DirectoryLocked(LogError):
 
 
 class LockLost(LogError):
-    """The lock file of the directory at `path` was deleted or replaced, so other processes may write there."""
+    """The lock of the directory at `path` was lost: its file was deleted or replaced. Other processes may write there.
+
+    Where a lock belongs to a process and not to an open file, as on macOS, the process may have closed the file, too.
+    """
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -191,7 +194,7 @@ class LockLost(LogError):
 
     def __str__(self) -> str:
         return (
-            f"{self.path}: the lock file was deleted or replaced while the directory was open, "
+            f"{self.path}: the lock file was deleted or replaced, or its lock lost, while the directory was open, "
             "so another process may have opened it: nothing more is written, open it again"
         )
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from octavo.errors import BadDirectory
 from octavo.log.at_once import Item, work_at_once
 from octavo.log.flusher import FLUSHER, Task
+from octavo.log.sync import sync_file, sync_names
 from octavo.log.writeback import begin_writeback
 from octavo.records.layout import Buffer
 
@@ -32,7 +33,8 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-_BROKEN: Final = frozenset({errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, errno.EUCLEAN})
+_UNCLEAN: Final = getattr(errno, "EUCLEAN", errno.EIO)  # the file system is damaged: only Linux says so
+_BROKEN: Final = frozenset({errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, _UNCLEAN})
 
 
 def is_broken(error: OSError) -> bool:
@@ -143,7 +145,7 @@ class File:
 
     def sync(self) -> None:
         """Write all bytes of the file to the disk."""
-        os.fdatasync(self.descriptor)
+        sync_file(self.descriptor)
 
 
 class Storage:
@@ -210,7 +212,7 @@ class Storage:
         """Write the names in a folder to the disk."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            sync_names(descriptor)
         finally:
             os.close(descriptor)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -23,11 +22,9 @@ def begin_writeback(descriptor: int, position: int, size: int) -> None:
 
 @cache
 def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    if sys.platform != "linux":
-        return None
     import ctypes  # only who writes much needs it
 
-    call = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    call = getattr(ctypes.CDLL(None), "sync_file_range", None)  # only Linux has it
     if call is not None:
         call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
         call.restype = ctypes.c_int

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import resource
-import select
 import socket
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from typing import Final
 from octavo.broker.config import BrokerConfig
 from octavo.broker.notices import Notices
 from octavo.errors import InvalidConfig
+from octavo.server.poller import READ, Poller
 
 _ACCEPTS_PER_TURN: Final = 64
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -47,7 +47,7 @@ class Acceptor:
     def __init__(
         self,
         listeners: Sequence[Listener],
-        epoll: select.epoll,
+        poller: Poller,
         get_config: Callable[[], BrokerConfig],
         notices: Notices,
         connect: Callable[[socket.socket, str, Listener], None],
@@ -61,7 +61,7 @@ class Acceptor:
         """
         config = get_config()
         self._listeners: Final = {each.socket.fileno(): each for each in listeners}
-        self._epoll: Final = epoll
+        self._poller: Final = poller
         self._get_config: Final = get_config
         self._notices: Final = notices
         self._connect: Final = connect
@@ -79,7 +79,7 @@ class Acceptor:
     def begin(self) -> None:
         """Begin to accept connections. Who has come before is in the backlog."""
         for descriptor in self._listeners:
-            self._epoll.register(descriptor, select.EPOLLIN)
+            self._poller.register(descriptor, READ)
 
     def accept(self, descriptor: int) -> None:
         """Accept connections that a listener has, if it is one of ours."""
@@ -186,20 +186,29 @@ class Acceptor:
             self._resume()
 
     def _pause(self, why: str) -> None:
-        """Let clients wait: otherwise epoll would say without end that they are there."""
+        """Let clients wait: otherwise the poller would say without end that they are there."""
         self._notices.say("accept", why)
         self._is_paused, self._paused_until = True, time.monotonic() + _PATIENCE_S
         for descriptor in self._listeners:
-            self._epoll.modify(descriptor, 0)
+            self._poller.modify(descriptor, 0)
 
     def _resume(self) -> None:
         self._is_paused = False
         for descriptor in self._listeners:
             with contextlib.suppress(OSError):  # at the end
-                self._epoll.modify(descriptor, select.EPOLLIN)
+                self._poller.modify(descriptor, READ)
 
     def close(self) -> None:
-        """Close the listeners."""
+        """Close the listeners. May be called again."""
+        self._is_paused = False  # nothing is resumed any more
+        for descriptor, listener in self._listeners.items():
+            if listener.socket.fileno() >= 0:
+                with contextlib.suppress(OSError):  # nothing was accepted yet
+                    self._poller.unregister(descriptor)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close the listeners of this process only: after a fork, its parent may have the same poller."""
         for listener in self._listeners.values():
             listener.socket.close()
 

@@ -16,6 +16,7 @@ LARGEST: Final = 4 << 20  # larger ones are not kept, and are made only as the b
 _KEPT_BYTES: Final = 32 << 20  # of all buffers that nobody uses
 _PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _PART_OF_MACHINE: Final = 4
+_ASSUMED_MACHINE: Final = 4 << 30
 
 
 class BufferPool:
@@ -45,6 +46,13 @@ class BufferPool:
             self._kept += size
 
 
+def _machine_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):  # not every system tells
+        return _ASSUMED_MACHINE
+
+
 class RequestMemory:
     """The bytes that requests may take which have not arrived as a whole, or wait for their answers.
 
@@ -55,8 +63,7 @@ class RequestMemory:
     def __init__(self, limit: int, largest_request: int) -> None:
         """`limit`: 0 or less stands for a part of the machine's memory."""
         if limit <= 0:
-            machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-            limit = max(machine // _PART_OF_MACHINE, 2 * largest_request)
+            limit = max(_machine_bytes() // _PART_OF_MACHINE, 2 * largest_request)
         self._limit: Final = limit
         self._used = 0
 

@@ -11,7 +11,6 @@ is closed.
 from __future__ import annotations
 
 import mmap
-import os
 import socket
 from collections import deque
 from typing import Final
@@ -21,6 +20,7 @@ from octavo.broker.wire.frames import SIZE
 from octavo.errors import ConnectionRefused, MalformedRequest
 from octavo.log.reading.read_view import FileSlice
 from octavo.server.buffers import LARGEST, SMALLEST, BufferPool, RequestMemory
+from octavo.server.sending import MORE_FOLLOWS, send_file
 
 _SLICE_PER_TURN: Final = 4 << 20  # of a file, so that other connections get their turn
 _PARTS_PER_SEND: Final = 64
@@ -32,7 +32,7 @@ _SPARE: Final = 4  # a buffer that is so many times larger than needed is exchan
 
 
 class Connection:
-    """The state of one connection. It knows nothing of epoll: `Reactor` calls it when there is something to do."""
+    """The state of one connection. It knows nothing of pollers: `Reactor` calls it when there is something to do."""
 
     __slots__ = (
         "_begin",
@@ -87,7 +87,7 @@ class Connection:
         self.held = 0  # bytes of a large request whose answer is awaited
         self.reserved_at = 0.0  # when memory was reserved for the next request
         self.is_closed = False
-        self.events = 0  # what epoll was last told
+        self.events = 0  # what the poller was last told
         self._pool: Final = pool
         self._memory: Final = memory
         self._max_request_bytes: Final = max_request_bytes
@@ -255,7 +255,7 @@ class Connection:
 
     def _send_slice(self, part: FileSlice, wanted: int) -> int:
         """Send so many bytes of a file, or as many as the socket takes. Returns their number."""
-        sent = os.sendfile(self.descriptor, part.descriptor, part.position, wanted)
+        sent = send_file(self.descriptor, part.descriptor, part.position, wanted)
         if not sent:
             raise ConnectionRefused(_TOO_SHORT)
         self._unsent -= sent
@@ -285,7 +285,7 @@ class Connection:
                 is_followed = True
                 break
             parts.append(part)
-        flags = socket.MSG_MORE if is_followed else 0
+        flags = MORE_FOLLOWS if is_followed else 0
         sent = self.socket.sendmsg(parts, (), flags) if len(parts) > 1 else self.socket.send(parts[0], flags)
         self._unsent -= sent
         for part in parts:
@@ -295,6 +295,11 @@ class Connection:
             sent -= len(part)
             out.popleft()
         return True
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the client has ended the connection without a word. May tell it only once."""
+        return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
 
     def close(self) -> None:
         """Close the socket, and give everything back."""

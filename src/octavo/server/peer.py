@@ -1,6 +1,6 @@
 """One connection to another node: `PeerConnection` sends requests and takes the answers.
 
-It knows nothing of epoll and of time: `PeerConnections` calls it when there is something to do.
+It knows nothing of pollers and of time: `PeerConnections` calls it when there is something to do.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PeerConnection:
         self.socket: socket.socket | None = None
         self.addresses: Sequence[Address] = ()  # those that were not tried yet
         self.is_connected = False
-        self.events = 0  # what epoll was last told
+        self.events = 0  # what the poller was last told
         self.asked: Final[deque[Asked]] = deque()
         self._largest_answer: Final = largest_answer
         self._number = 0

@@ -1,4 +1,4 @@
-"""Connections of a broker to other nodes of its cluster, on the reactor's epoll: `PeerConnections`.
+"""Connections of a broker to other nodes of its cluster, on the reactor's poller: `PeerConnections`.
 
 A connection is made when something is asked, and stays open. When it is lost, or an answer does not come in time or is
 none, everything that was asked on it fails; the next request makes a new one. Functions that were given with a request
@@ -11,7 +11,6 @@ import contextlib
 import heapq
 import math
 import os
-import select
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ from octavo.broker.notices import Notices
 from octavo.cluster.messages import Endpoint
 from octavo.errors import MalformedRequest
 from octavo.server.peer import Address, Asked, PeerConnection
+from octavo.server.poller import BROKEN, READ, WRITE, Poller
 
 _FEW: Final = 64
 _KEPT_MS: Final = 60_000  # how long addresses of a host are kept that were found too late, or not tried
@@ -36,7 +36,7 @@ class PeerConnections:
 
     def __init__(
         self,
-        epoll: select.epoll,
+        poller: Poller,
         notices: Notices,
         *,
         largest_answer: int,
@@ -49,7 +49,7 @@ class PeerConnections:
         do_elsewhere: has another thread do something; names of hosts are looked up there
         call: has the reactor's thread call a function
         """
-        self._epoll: Final = epoll
+        self._poller: Final = poller
         self._notices: Final = notices
         self._largest_answer: Final = largest_answer
         self._do_elsewhere: Final = do_elsewhere
@@ -154,8 +154,8 @@ class PeerConnections:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with contextlib.suppress(BlockingIOError):
                 client.connect(address)
-            connection.events = select.EPOLLOUT
-            self._epoll.register(client.fileno(), connection.events)
+            connection.events = WRITE
+            self._poller.register(client.fileno(), connection.events)
         except (OSError, OverflowError) as error:
             self._connect_elsewhere(connection, error)
         else:
@@ -182,11 +182,11 @@ class PeerConnections:
         if not connection.is_connected:
             self._guard(connection, self._finish_connect)
             return True
-        if event & select.EPOLLIN:
+        if event & READ:
             self._guard(connection, self._receive)
-        elif event & (select.EPOLLERR | select.EPOLLHUP):
+        elif event & BROKEN:
             self._drop(connection, _CLOSED)
-        if event & select.EPOLLOUT and connection.is_connected:
+        if event & WRITE and connection.is_connected:
             self._guard(connection, self._flush)
         return True
 
@@ -207,11 +207,11 @@ class PeerConnections:
 
     def _flush(self, connection: PeerConnection) -> None:
         connection.send()
-        events = select.EPOLLIN | (select.EPOLLOUT if connection.has_requests else 0)
+        events = READ | (WRITE if connection.has_requests else 0)
         if events != connection.events:
             assert connection.socket is not None
             connection.events = events
-            self._epoll.modify(connection.socket.fileno(), events)
+            self._poller.modify(connection.socket.fileno(), events)
 
     def _guard(self, connection: PeerConnection, do: Callable[[PeerConnection], None]) -> None:
         """Do something for a connection, and close it if that fails."""
@@ -261,7 +261,7 @@ class PeerConnections:
     def _unregister(self, connection: PeerConnection) -> None:
         if connection.socket is not None and self._by_descriptor.pop(connection.socket.fileno(), None) is not None:
             with contextlib.suppress(OSError):
-                self._epoll.unregister(connection.socket.fileno())
+                self._poller.unregister(connection.socket.fileno())
 
     def _tell(self, function: Callable[[], None]) -> None:
         try:

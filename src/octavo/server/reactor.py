@@ -1,7 +1,7 @@
 """One thread that serves all connections: `Reactor`.
 
-It waits with epoll for sockets that can be read or written, for the next deadline, and for calls from other threads. It
-never waits for anything else: what takes long is given to other threads, which call back.
+It waits with a `Poller` for sockets that can be read or written, for the next deadline, and for calls from other
+threads. It never waits for anything else: what takes long is given to other threads, which call back.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import heapq
 import math
 import os
-import select
 import signal
 import socket
 import threading
@@ -28,7 +27,9 @@ from octavo.server.acceptor import Acceptor, Listener
 from octavo.server.buffers import SMALLEST, BufferPool, RequestMemory
 from octavo.server.connection import Connection
 from octavo.server.peers import PeerConnections
+from octavo.server.poller import BROKEN, READ, WRITE, make_poller
 from octavo.server.statistics import ServerStatistics
+from octavo.server.wakeup import make_wakeup
 
 _SHARED_BUFFER: Final = 256 << 10
 _CHECK_S: Final = 1.0
@@ -63,14 +64,14 @@ class Reactor:
         self._next_turn: deque[Connection] = deque()  # they have more requests than one turn takes
         self._lacking: Final[dict[Connection, None]] = {}  # they wait for memory
         self._calls: Final[deque[Callable[[], None]]] = deque()
-        self._epoll: Final = select.epoll()
-        self._wakeup: Final = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._wakeup, select.EPOLLIN)
+        self._poller: Final = make_poller()
+        self._wakeup: Final = make_wakeup()
+        self._poller.register(self._wakeup.descriptor, READ)
         self._acceptor: Final = Acceptor(
-            listeners, self._epoll, lambda: broker.config, self._notices, self._connect, workers[Work.QUERY].submit
+            listeners, self._poller, lambda: broker.config, self._notices, self._connect, workers[Work.QUERY].submit
         )
         self.peers: Final = PeerConnections(
-            self._epoll,
+            self._poller,
             self._notices,
             largest_answer=_REQUESTS_IN_ANSWER * config.socket_request_max_bytes,
             do_elsewhere=workers[Work.QUERY].submit,
@@ -88,12 +89,7 @@ class Reactor:
     def call(self, function: Callable[[], None]) -> None:
         """Have the reactor's thread call a function soon. Any thread may call this."""
         self._calls.append(function)
-        self._poke()
-
-    def _poke(self) -> None:
-        """Have the reactor's thread take a turn. Any thread may call this."""
-        with contextlib.suppress(OSError):  # the reactor is gone
-            os.eventfd_write(self._wakeup, 1)
+        self._wakeup.wake()
 
     def stop(self) -> None:
         """Have `run` return soon. Any thread may call this."""
@@ -123,7 +119,7 @@ class Reactor:
 
     def run(self) -> None:
         """Serve until `stop`; then finish what was begun, and close all connections and listeners."""
-        self._broker.run_here(self._poke)
+        self._broker.run_here(self._wakeup.wake)
         # A client that is gone is an error of `send`, also in a program that wants to die of SIGPIPE.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         failures = 0
@@ -145,8 +141,8 @@ class Reactor:
                 self._close(connection)
             self._acceptor.close()
             self.peers.close()
-            self._epoll.close()
-            os.close(self._wakeup)
+            self._poller.close()
+            self._wakeup.close()
 
     def _wind_up(self) -> None:
         """Send the answers that are there, and those that other threads are working on, if that does not take long."""
@@ -158,31 +154,30 @@ class Reactor:
                 self._guard(connection, self._flush, connection)
         until = time.monotonic() + _LAST_WORK_S
         while time.monotonic() < until and any(each.is_busy for each in self._connections.values()):
-            for descriptor, event in self._epoll.poll(_LAST_TURN_S):
-                if descriptor == self._wakeup:
-                    os.eventfd_read(self._wakeup)
-                elif event & (select.EPOLLERR | select.EPOLLHUP) and descriptor in self._connections:
+            for descriptor, event in self._poller.poll(_LAST_TURN_S):
+                if descriptor == self._wakeup.descriptor:
+                    self._wakeup.clear()
+                elif event & BROKEN and descriptor in self._connections:
                     self._close(self._connections[descriptor])
             while self._calls:
                 self._calls.popleft()()
         until = time.monotonic() + _LAST_ANSWERS_S
         while time.monotonic() < until and any(each.has_answers for each in self._connections.values()):
-            for descriptor, _ in self._epoll.poll(_LAST_TURN_S):
+            for descriptor, _ in self._poller.poll(_LAST_TURN_S):
                 if descriptor in self._connections:
                     connection = self._connections[descriptor]
                     self._guard(connection, self._flush, connection)
 
     def _turn(self) -> None:
         accepting = []
-        events = self._epoll.poll(self._patience())
+        events = self._poller.poll(self._patience())
         begin = time.monotonic()
         for descriptor, event in events:
             connection = self._connections.get(descriptor)
             if connection is not None:
                 self._guard(connection, self._serve, connection, event)
-            elif descriptor == self._wakeup:
-                with contextlib.suppress(BlockingIOError):
-                    os.eventfd_read(self._wakeup)
+            elif descriptor == self._wakeup.descriptor:
+                self._wakeup.clear()
             elif not self.peers.handle(descriptor, event):
                 accepting.append(descriptor)
         waiting, self._next_turn = self._next_turn, deque()
@@ -238,20 +233,20 @@ class Reactor:
     def _connect(self, client: socket.socket, peer: str, listener: Listener) -> None:
         now, most = time.monotonic(), self._broker.config.socket_request_max_bytes
         connection = Connection(client, peer, listener.advertised, listener.name, self._pool, self._memory, most, now)
-        connection.events = select.EPOLLIN
-        self._epoll.register(connection.descriptor, connection.events)
+        connection.events = READ
+        self._poller.register(connection.descriptor, connection.events)
         self._connections[connection.descriptor] = connection  # from here on nothing can fail, and it is counted
 
     def _serve(self, connection: Connection, event: int) -> None:
         connection.used_at = time.monotonic()
-        is_early = bool(event & select.EPOLLIN) and not connection.takes_bytes
-        if event & select.EPOLLIN and not is_early:
+        is_early = bool(event & READ) and not connection.takes_bytes
+        if event & READ and not is_early:
             if connection.receive(self._shared, self._shared_view):
                 self._take_requests(connection)
                 connection.keep_rest()
             else:
                 connection.has_ended = True
-        elif event & (select.EPOLLERR | select.EPOLLHUP):
+        elif event & BROKEN or (not BROKEN and connection.is_lost):
             self._close(connection)
             return
         self._flush(connection, is_early=is_early)
@@ -340,7 +335,7 @@ class Reactor:
             work()
         except Exception as error:
             self._notices.say("work", f"something that was left to another thread failed: {error!r}")
-        self._poke()
+        self._wakeup.wake()
 
     def _finish(self, connection: Connection, parts: Parts | Wait | None) -> None:
         """Send an answer that was awaited, and go on with the requests that have arrived meanwhile."""
@@ -371,10 +366,10 @@ class Reactor:
         connection.held = 0
 
     def _flush(self, connection: Connection, *, is_early: bool = False) -> None:
-        """Send what can be sent, and have epoll tell what the connection waits for now.
+        """Send what can be sent, and have the poller tell of what the connection waits for now.
 
-        is_early: the client has sent more than is taken now. Most do not while they wait for an answer, so epoll goes
-            on telling of bytes until it does so in vain: that saves two system calls for each answer that is awaited.
+        is_early: the client has sent more than is taken now. Most do not while they wait for an answer, so the
+            poller goes on telling of bytes until it does so in vain: that saves two system calls for each such answer.
         """
         if connection.is_closed:
             return
@@ -384,19 +379,19 @@ class Reactor:
             connection.keep_rest()
         events = 0
         if connection.has_answers:
-            events = select.EPOLLOUT
+            events = WRITE
         elif connection.has_ended and not connection.is_busy:
             self._close(connection)
             return
         if self._is_stopping:
             pass
-        elif connection.takes_bytes or (connection.is_busy and not is_early and connection.events & select.EPOLLIN):
-            events |= select.EPOLLIN
+        elif connection.takes_bytes or (connection.is_busy and not is_early and connection.events & READ):
+            events |= READ
         elif connection.lacks_memory:
             self._lacking.setdefault(connection)
         if events != connection.events:
             connection.events = events
-            self._epoll.modify(connection.descriptor, events)
+            self._poller.modify(connection.descriptor, events)
 
     def _close(self, connection: Connection) -> None:
         if connection.is_closed:
@@ -408,7 +403,7 @@ class Reactor:
         del self._connections[connection.descriptor]
         self._lacking.pop(connection, None)
         with contextlib.suppress(OSError):
-            self._epoll.unregister(connection.descriptor)
+            self._poller.unregister(connection.descriptor)
         connection.close()
         self._acceptor.forget(connection.peer)
 
@@ -431,10 +426,18 @@ class Reactor:
             idle = [each for each in self._connections.values() if now - each.used_at > limit_s]
             for connection in sorted(idle, key=lambda each: each.used_at):
                 self._close(connection)
+        if not BROKEN:
+            self._close_lost()
         if self._lacking:
             self._cut_slow(now)
         self._acceptor.check(now)
         self._notices.say_rest()
+
+    def _close_lost(self) -> None:
+        """Close connections that are lost, of which the poller does not tell while it watches them for nothing."""
+        for connection in [each for each in self._connections.values() if not each.events]:
+            if connection.is_lost:
+                self._close(connection)
 
     def _cut_slow(self, now: float) -> None:
         """Close connections whose requests have been arriving for so long that the client has given up on them."""
@@ -492,7 +495,7 @@ class Reactor:
         for connection in self._connections.values():
             connection.socket.close()
         self.peers.abandon()
-        self._acceptor.close()
+        self._acceptor.abandon()
 
 
 def run_in_thread(reactor: Reactor) -> threading.Thread:

@@ -110,7 +110,7 @@ def test_what_cannot_be_used_is_refused_in_one_sentence(
         ([source, source.parent], "neither in the source"),
         ([source, tmp_path / "pipe"], "there is a file of this name"),
         ([source, tmp_path / "link"], "there is a file of this name"),
-        ([source, Path("/proc")], "something in it"),
+        ([source, Path("/dev")], "something in it"),
         ([source, tmp_path / "no" / "folder"], "no folder in which to make it"),
     ]
     for arguments, words in cases:

@@ -158,7 +158,17 @@ def test_replicas_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "offset 106: replica-diverged" in capsys.readouterr().out
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, workers do not inherit what is replaced here")
+def test_workers_that_are_not_forks_find_the_same(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(damaged), "--jobs", "2"]) == 1
+    found = capsys.readouterr().out
+    monkeypatch.setattr(tasks, "_METHOD", "spawn")
+    assert main(["verify", str(damaged), "--jobs", "2"]) == 1
+    assert capsys.readouterr().out == found
+
+
+@pytest.mark.skipif(tasks._METHOD != "fork", reason="elsewhere, workers do not inherit what is replaced here")
 def test_a_worker_that_is_killed_is_noticed(
     damaged: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -510,7 +510,7 @@ def test_a_leader_that_has_followed_goes_on_with_the_epoch_it_has_seen(tmp_path:
 
 def test_many_segments_take_few_descriptors(tmp_path: Path) -> None:
     def count() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
+        return len(list(Path("/dev/fd").iterdir()))
 
     with open_log(tmp_path, internal_segment_bytes="100") as log:
         before = count()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import ctypes
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ def test_errors_are_left_for_the_sync() -> None:
 
 
 def test_other_systems_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     _sync_file_range.cache_clear()
     try:
         assert _sync_file_range() is None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
+
 from octavo.server.buffers import LARGEST, SMALLEST, BufferPool, RequestMemory
 
 
@@ -33,6 +37,16 @@ def test_requests_are_let_in_as_long_as_there_is_any_room() -> None:
     assert not memory.take(1)
     memory.give_back(60)
     assert memory.take(1)
+
+
+def test_a_system_that_does_not_tell_its_memory_has_a_limit_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: str) -> int:
+        raise ValueError("unrecognized configuration name")
+
+    monkeypatch.setattr(os, "sysconf", unknown)
+    memory = RequestMemory(0, 1)
+    assert memory.take(1 << 30)
+    assert not memory.take(1 << 30)
 
 
 def test_without_a_limit_there_is_still_one() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import struct
 import threading
@@ -16,6 +15,7 @@ from octavo.broker.notices import Notices
 from octavo.cluster.messages import Endpoint
 from octavo.errors import MalformedRequest
 from octavo.server.peers import PeerConnections
+from octavo.server.poller import make_poller
 
 LARGEST = 1 << 20
 HEARTBEAT = 63  # its header is flexible
@@ -26,14 +26,14 @@ class Asker:
     """A reactor's loop around `PeerConnections`, with a clock that the test moves."""
 
     def __init__(self) -> None:
-        self.epoll = select.epoll()
+        self.poller = make_poller()
         self.now_ms = 1000.0
         self.notices: list[str] = []
         self.calls: list[Callable[[], None]] = []
         self.called = threading.Event()
         self.elsewhere = ThreadPoolExecutor(1)
         self.peers = PeerConnections(
-            self.epoll,
+            self.poller,
             Notices(self.notices.append),
             largest_answer=LARGEST,
             do_elsewhere=self.elsewhere.submit,
@@ -60,7 +60,7 @@ class Asker:
         )
 
     def turn(self) -> None:
-        for descriptor, event in self.epoll.poll(PATIENCE_S):
+        for descriptor, event in self.poller.poll(PATIENCE_S):
             assert self.peers.handle(descriptor, event)
         self.peers.tick()
 
@@ -74,7 +74,7 @@ class Asker:
 
     def close(self) -> None:
         self.peers.close()
-        self.epoll.close()
+        self.poller.close()
         self.elsewhere.shutdown()
 
 
@@ -186,7 +186,7 @@ def test_a_request_larger_than_the_buffers_of_the_socket(asker: Asker, node: Nod
     with node.accept() as client, ThreadPoolExecutor(1) as other:
         received = other.submit(receive, client)
         while not received.done():
-            for descriptor, event in asker.epoll.poll(0.01):
+            for descriptor, event in asker.poller.poll(0.01):
                 asker.peers.handle(descriptor, event)
         number, told = received.result()
         assert told == body
@@ -342,10 +342,10 @@ def test_names_are_looked_up_elsewhere(asker: Asker, node: Node) -> None:
     with ThreadPoolExecutor(1) as other:
         accepted = other.submit(node.accept)
         while not accepted.done():
-            for descriptor, event in asker.epoll.poll(0.01):
+            for descriptor, event in asker.poller.poll(0.01):
                 asker.peers.handle(descriptor, event)
         with accepted.result() as client:
-            for descriptor, event in asker.epoll.poll(0):
+            for descriptor, event in asker.poller.poll(0):
                 asker.peers.handle(descriptor, event)
             number, _ = receive(client)
             client.sendall(answer(number, b"found"))
@@ -429,7 +429,7 @@ def test_a_port_that_cannot_be(asker: Asker, port: int) -> None:
         if asker.calls:
             asker.calls.pop()()
         asker.peers.tick()
-        for descriptor, event in asker.epoll.poll(0.01):
+        for descriptor, event in asker.poller.poll(0.01):
             asker.peers.handle(descriptor, event)
     assert isinstance(asker.heard[0], str)
 

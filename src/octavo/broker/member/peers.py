@@ -1,4 +1,4 @@
-"""How a member asks other nodes: `Peers`. The server has the connections, on the same epoll as those of clients."""
+"""How a member asks other nodes: `Peers`. The server has the connections, on the same poller as those of clients."""
 
 from __future__ import annotations
 

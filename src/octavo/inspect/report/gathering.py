@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -18,6 +17,7 @@ from octavo.inspect.report.summary import DirectorySummary, PartitionSummary
 from octavo.inspect.report.survey import found_problem, survey_partition
 from octavo.inspect.verify import check_directory
 from octavo.inspect.verify.tasks import Task, What, find_tasks, sentence_of
+from octavo.records.processors import usable_processors
 
 _WORTH_PROCESSES: Final = 256 << 20  # bytes; a process takes half a second to start
 _MOST_PROBLEMS: Final = 1_000  # of the directory's own files
@@ -112,4 +112,4 @@ def _begin_worker() -> None:
 
 
 def _jobs_for(size: int) -> int:
-    return len(os.sched_getaffinity(0)) if size >= _WORTH_PROCESSES else 1
+    return usable_processors() if size >= _WORTH_PROCESSES else 1

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from octavo.inspect.verify.folder import Gone
 from octavo.inspect.verify.leftovers import is_doomed
-from octavo.inspect.verify.liveness import is_locked
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.log.ownership.lock import is_locked
 
 Int64s = npt.NDArray[np.int64]
 

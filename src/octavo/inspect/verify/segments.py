@@ -18,11 +18,11 @@ from octavo.inspect.verify.batch_rules import FAULTS
 from octavo.inspect.verify.examiner import Examiner
 from octavo.inspect.verify.folder import Gone
 from octavo.inspect.verify.leftovers import is_doomed
-from octavo.inspect.verify.liveness import is_locked
 from octavo.inspect.verify.partition import BatchCheck, PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.tail import TailKind
 from octavo.log.names import LOG, METADATA_TOPIC, file_name
+from octavo.log.ownership.lock import is_locked
 from octavo.log.storage import File
 from octavo.records.kernels.verification import faults
 from octavo.records.layout import MAX_INT32

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from octavo.inspect.verify.liveness import is_locked
 from octavo.log.names import CLEAN_SHUTDOWN, META_PROPERTIES, TopicPartition
+from octavo.log.ownership.lock import is_locked
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"

@@ -25,6 +25,7 @@ from octavo.inspect.verify.surroundings import CHECKPOINTS, DirectoryNotes, Surr
 from octavo.log.names import LOG, META_PROPERTIES, TopicPartition
 
 _LOOK_S: Final = 0.1  # between two reports of progress
+_METHOD: Final = "fork" if sys.platform == "linux" else "spawn"  # macOS has libraries that do not survive a fork
 
 
 class What(Enum):
@@ -135,8 +136,7 @@ def check_all(
         for task in tasks:
             yield check(task, ignore, on_bytes)
         return
-    method = "fork" if sys.platform == "linux" else "spawn"
-    context = multiprocessing.get_context(method)
+    context = multiprocessing.get_context(_METHOD)
     counter = context.Value("q", 0)
     workers = min(jobs, len(tasks))
     executor = ProcessPoolExecutor(workers, context, _begin_worker, (counter, frozenset(ignore)))

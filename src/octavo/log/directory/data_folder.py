@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import traceback
 import uuid
@@ -192,6 +193,7 @@ class DataFolder:
             for partition in partitions:
                 path = self.path / partition.folder
                 if path.exists():
+                    self._check_name(path)
                     self.storage.rename(path, self.path / aside_folder_name(partition, Aside.STRAY))
                 self.partitions[partition] = path  # set first, so that `put_away` finds what an exception leaves
                 try:
@@ -206,6 +208,13 @@ class DataFolder:
         except OSError:
             self.take_back(made)
             raise
+
+    def _check_name(self, path: Path) -> None:
+        """Raise `FileExistsError` if this is the folder of another partition for a file system that ignores case."""
+        folded = path.name.casefold()
+        for other in self.partitions.values():
+            if other.name != path.name and other.name.casefold() == folded and other.samefile(path):
+                raise FileExistsError(errno.EEXIST, f"for this file system it is {other.name}", str(path))
 
     def take_back(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop partitions that could not be made completely.

@@ -3,7 +3,8 @@
 Java's `FileChannel` takes a POSIX record lock over the whole file. Such a lock belongs to a process, and is gone as
 soon as the process closes *any* descriptor of the file: copying the directory would be enough. So Octavo takes an
 open-file-description lock, which conflicts with Java's but belongs to the one descriptor that took it. Only Linux has
-these locks; on other systems Octavo takes the POSIX lock.
+these locks. On other systems Octavo takes the POSIX lock, and takes it again whenever it checks it: if it was lost, and
+another process has got it meanwhile, that is noticed.
 
 The system does not tell which process holds an open-file-description lock. So the owner writes its process id into the
 file, which Kafka never reads, and empties the file at the end. The id counts only while the lock is held, because a
@@ -18,25 +19,21 @@ No lock helps if the file is deleted or replaced while the lock is held: the nex
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import re
-import struct
-import sys
 import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from octavo.errors import DirectoryLocked, LockLost
+from octavo.errors import BadDirectory, DirectoryLocked, LockLost
 from octavo.log.names import LOCK
+from octavo.log.ownership import record_lock
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.ownership.owner import Owner
 from octavo.log.storage import DISK, File, Storage
 
 _ATTEMPTS: Final = 10  # the owner may release the lock after the refusal and before we ask who it is
-_OFD_SETLK: Final = 37 if sys.platform == "linux" else None  # F_OFD_SETLK, which not every Python names
 _MAX_NOTE: Final = 1024
 _NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # a file that holds anything else is not written to
 
@@ -61,11 +58,13 @@ _registry: Final = make_rlock()
 class DirectoryLock(Owner):
     """The lock on a data directory. This process may write there until `release`. A context manager."""
 
-    def __init__(self, folder: Path, file: File) -> None:
+    def __init__(self, folder: Path, file: File, *, is_of_file: bool) -> None:
         """Do not call this; use `acquire`."""
         super().__init__(folder)
         self._file: File | None = file
+        self._is_of_file: Final = is_of_file  # it ends with this file, and not with any descriptor of the same file
         self._id: Final = _FileId.of(os.fstat(file.descriptor))
+        self._note = b""  # what this process has written to the file
 
     @classmethod
     def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
@@ -78,15 +77,19 @@ class DirectoryLock(Owner):
             folder_id = _FileId.of(folder.stat())
             if folder_id in _held:
                 raise DirectoryLocked(folder, os.getpid())
-            lock = cls(folder, _locked_file(folder, storage))
+            file, is_of_file = _locked_file(folder, storage)
+            lock = cls(folder, file, is_of_file=is_of_file)
             lock._write_note(f"{lock.pid} {_process_space()}\n")
             _held[folder_id] = lock
         return lock
 
     def check_lock(self) -> None:
-        """Raise `LockLost` if the lock file was deleted, replaced or closed. Every later check raises it too."""
+        """Raise `LockLost` if the lock file was deleted, replaced or closed, or another process has got the lock.
+
+        Every later check raises it too.
+        """
         self.check()
-        if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
+        if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id and self._is_still_locked()):
             self.refuse_writes(LockLost(self.folder))
             self.check()
 
@@ -98,8 +101,9 @@ class DirectoryLock(Owner):
         with _registry:
             if self._has_descriptor():
                 assert self._file is not None
-                self._write_note("")
-                _set_lock(self._file, fcntl.F_UNLCK)
+                if self._is_still_locked():
+                    self._write_note("")
+                record_lock.give_back(self._file)
                 self._file.close()
             self._forget()
 
@@ -122,6 +126,16 @@ class DirectoryLock(Owner):
             file.descriptor = -1  # another file may have this number by now
         return is_same
 
+    def _is_still_locked(self) -> bool:
+        """Return whether this process has the lock, and take it again if it was lost and nobody else has had it."""
+        if self._is_of_file or self._file is None:
+            return True
+        try:
+            record_lock.take(self._file)
+            return not self._note or self._file.read_at(_MAX_NOTE, 0) == self._note
+        except OSError:  # among them what says that another process has it
+            return False
+
     def _write_note(self, text: str) -> None:
         """Write a note on the owner into the lock file. The file keeps its times, for tools that compare directories.
 
@@ -136,6 +150,7 @@ class DirectoryLock(Owner):
             status = os.fstat(descriptor)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, text.encode(), 0)
+            self._note = text.encode()
             os.utime(descriptor, ns=(status.st_atime_ns, status.st_mtime_ns))
 
     def __enter__(self) -> Self:
@@ -145,6 +160,20 @@ class DirectoryLock(Owner):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+
+def is_locked(folder: Path) -> bool:
+    """Return whether a process has the lock of a directory; it may be this one.
+
+    A lock on another machine is not always seen. For information only: that may change any time.
+    """
+    with _registry:
+        if _id_of(folder) in _held:
+            return True
+        try:
+            return record_lock.holder(DISK.open(folder / LOCK))[0]
+        except (OSError, BadDirectory):
+            return False
 
 
 def lock_owner(folder: Path) -> int | None:
@@ -164,10 +193,10 @@ def broker_in(folder: Path) -> int | None:
 
     For information only, to refuse early what would be refused in the end.
     """
-    with contextlib.suppress(OSError):
-        kind, pid = _lock_on(DISK.open(folder / LOCK))
-        if kind != fcntl.F_UNLCK and pid > 0:
-            return pid
+    with _registry, contextlib.suppress(OSError):
+        if _id_of(folder) not in _held:  # otherwise closing the file might end a lock of this process
+            has_holder, pid = record_lock.holder(DISK.open(folder / LOCK))
+            return pid if has_holder and pid > 0 else None
     return None
 
 
@@ -178,42 +207,21 @@ def _id_of(path: Path) -> _FileId | None:
         return None
 
 
-def _locked_file(folder: Path, storage: Storage) -> File:
+def _locked_file(folder: Path, storage: Storage) -> tuple[File, bool]:
+    """Return the open file with the lock, and whether that belongs to it and not to the process."""
     owner = _HeldBy(True, None)
     for _ in range(_ATTEMPTS):
         file = storage.open_to_write(folder / LOCK, create=True)
         try:
-            _set_lock(file, fcntl.F_WRLCK)
+            is_of_file = record_lock.take(file)
         except (BlockingIOError, PermissionError):  # POSIX allows either
             owner = _owner(file)
             if owner.locked:
                 break
         else:
             if _id_of(folder / LOCK) == _FileId.of(os.fstat(file.descriptor)):
-                return file  # otherwise somebody has deleted the file meanwhile
+                return file, is_of_file  # otherwise somebody has deleted the file meanwhile
     raise DirectoryLocked(folder, owner.pid)
-
-
-def _set_lock(file: File, kind: int) -> None:
-    """Lock or unlock a whole file, without waiting. Raises `BlockingIOError` or `PermissionError`."""
-    if _OFD_SETLK is not None:
-        try:
-            fcntl.fcntl(file.descriptor, _OFD_SETLK, _flock_over_all(kind))
-            return
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # the error of kernels without these locks
-                raise
-    fcntl.lockf(file.descriptor, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-# The fields of a `struct flock`. Their order on the BSDs and macOS is not that of Linux.
-_FLOCK: Final = struct.Struct("@hhqqi4x" if sys.platform == "linux" else "@qqihh")
-
-
-def _flock_over_all(kind: int) -> bytes:
-    """Return a `struct flock` over the whole file."""
-    # Type, whence, start, size, pid; or start, size, pid, type, whence.
-    return _FLOCK.pack(*((kind, os.SEEK_SET, 0, 0, 0) if sys.platform == "linux" else (0, 0, 0, kind, os.SEEK_SET)))
 
 
 class _HeldBy(NamedTuple):
@@ -223,17 +231,10 @@ class _HeldBy(NamedTuple):
 
 def _owner(file: File) -> _HeldBy:
     """Return the owner of a lock that would conflict with one on the whole file."""
-    kind, pid = _lock_on(file)
-    if kind == fcntl.F_UNLCK:
+    has_holder, pid = record_lock.holder(file)
+    if not has_holder:
         return _HeldBy(False, None)
-    # The id is -1 for an open-file-description lock, and 0 for a process in another container or on another machine.
     return _HeldBy(True, pid if pid > 0 else _noted_process(file))
-
-
-def _lock_on(file: File) -> tuple[int, int]:
-    """Return the kind of a lock that would conflict with one on the whole file, and the process id in it."""
-    answer = _FLOCK.unpack(fcntl.fcntl(file.descriptor, fcntl.F_GETLK, _flock_over_all(fcntl.F_WRLCK)))
-    return (answer[0], answer[4]) if sys.platform == "linux" else (answer[3], answer[2])
 
 
 def _noted_process(file: File) -> int | None:

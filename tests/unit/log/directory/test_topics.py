@@ -20,7 +20,7 @@ DELETED_AT_ONCE = {"file.delete.delay.ms": "0"}
 def test_many_partitions_need_few_file_descriptors(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with DataDirectory.open(tmp_path) as data:
-        used = max(int(path.name) for path in Path("/proc/self/fd").iterdir())
+        used = max(int(path.name) for path in Path("/dev/fd").iterdir())
         resource.setrlimit(resource.RLIMIT_NOFILE, (used + 12, limits[1]))
         try:
             data.create_topic("events", 300)
@@ -74,6 +74,19 @@ def test_folders_that_are_in_the_way_are_set_aside(tmp_path: Path) -> None:
         data.create_topic("events", 3)
         assert len(list(tmp_path.glob("events-1.*-stray"))) == 1
         assert len(data.logs) == 4
+
+
+def test_a_file_system_that_ignores_case_does_not_cost_another_topic_its_folder(tmp_path: Path) -> None:
+    """As that of macOS does; here a link stands for the second name of the folder."""
+    with DataDirectory.open(tmp_path) as data:
+        data.create_topic("Events")
+        data.log("Events", 0).append(make_batch(first=7))
+        (tmp_path / "events-0").symlink_to(tmp_path / "Events-0")
+        with pytest.raises(FileExistsError, match="for this file system it is Events-0"):
+            data.create_topic("events")
+        assert set(data.topics) == {"Events"}
+        assert list(tmp_path.glob("*-stray")) == []
+        assert keys(data.log("Events", 0)) == [7]
 
 
 def test_a_folder_that_cannot_be_made_takes_the_others_with_it(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from octavo.errors import DirectoryLocked, LockLost
-from octavo.log.ownership.lock import DirectoryLock, _process_space, lock_owner
+from octavo.log.ownership.lock import DirectoryLock, _process_space, broker_in, is_locked, lock_owner
 from tests.permissions import run_obeying_permissions
 
+NO_SUCH_COMMAND = 9999  # of `fcntl`
 TRY = (
     "import sys; from pathlib import Path\n"
     "from octavo.log.ownership.lock import DirectoryLock, lock_owner\n"
@@ -31,6 +32,13 @@ TRY = (
 def another_process(folder: Path) -> str:
     done = subprocess.run([sys.executable, "-c", TRY, str(folder)], capture_output=True, text=True, check=True)
     return done.stdout.strip()
+
+
+def another_process_finds_it_locked(folder: Path) -> bool:
+    ask = "import sys; from pathlib import Path; from octavo.log.ownership.lock import is_locked\n"
+    ask += "print(is_locked(Path(sys.argv[1])))"
+    done = subprocess.run([sys.executable, "-c", ask, str(folder)], capture_output=True, text=True, check=True)
+    return done.stdout == "True\n"
 
 
 def test_another_process_is_refused_with_the_owner(tmp_path: Path) -> None:
@@ -191,13 +199,74 @@ def test_a_descriptor_that_somebody_closed_is_noticed_and_not_closed_again(tmp_p
         os.close(other)
 
 
-def test_a_system_without_such_locks_gets_the_posix_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("octavo.log.ownership.lock._OFD_SETLK", 9999)
+@pytest.fixture
+def posix_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has this process take the lock of systems without open-file-description locks."""
+    monkeypatch.setattr("octavo.log.ownership.record_lock._OFD_SETLK", NO_SUCH_COMMAND)
+
+
+@pytest.mark.usefixtures("posix_lock")
+def test_a_system_without_such_locks_gets_the_posix_lock(tmp_path: Path) -> None:
     with DirectoryLock.acquire(tmp_path):
         with pytest.raises(DirectoryLocked):
             DirectoryLock.acquire(tmp_path)
         assert another_process(tmp_path) == f"{os.getpid()} {os.getpid()}"
     assert another_process(tmp_path) == "free True"
+
+
+@pytest.mark.usefixtures("posix_lock")
+def test_a_posix_lock_that_was_lost_is_taken_again(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path) as lock:
+        (tmp_path / ".lock").read_bytes()
+        lock.check_lock()
+        assert another_process(tmp_path) == f"{os.getpid()} {os.getpid()}"
+
+
+@pytest.mark.usefixtures("posix_lock")
+def test_a_posix_lock_that_another_process_has_by_now_is_noticed(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path) as lock:
+        (tmp_path / ".lock").read_bytes()
+        with subprocess.Popen(
+            [sys.executable, "-c", f"{TRY}sys.stdout.flush(); sys.stdin.read()", str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"free True\n"
+            for _ in range(2):
+                with pytest.raises(LockLost, match="or its lock lost"):
+                    lock.check_lock()
+
+
+@pytest.mark.usefixtures("posix_lock")
+def test_a_posix_lock_that_another_process_has_had_meanwhile_is_noticed(tmp_path: Path) -> None:
+    with DirectoryLock.acquire(tmp_path) as lock:
+        lock.check_lock()
+        (tmp_path / ".lock").read_bytes()
+        assert another_process(tmp_path) == "free True"
+        with pytest.raises(LockLost, match="or its lock lost"):
+            lock.check_lock()
+
+
+@pytest.mark.usefixtures("posix_lock")
+@pytest.mark.parametrize("ask", [is_locked, lock_owner, broker_in])
+def test_to_ask_for_the_own_posix_lock_does_not_give_it_away(tmp_path: Path, ask: Callable[[Path], object]) -> None:
+    with DirectoryLock.acquire(tmp_path):
+        ask(tmp_path)
+        assert another_process(tmp_path) == f"{os.getpid()} {os.getpid()}"
+
+
+def test_whether_a_directory_is_locked(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path / "missing")
+    (tmp_path / ".lock").mkdir()
+    assert not is_locked(tmp_path)
+    (tmp_path / ".lock").rmdir()
+    (tmp_path / ".lock").touch()
+    assert not is_locked(tmp_path)
+    with DirectoryLock.acquire(tmp_path):
+        assert is_locked(tmp_path)
+        assert another_process_finds_it_locked(tmp_path)
+    assert not is_locked(tmp_path)
 
 
 def test_a_full_disk_does_not_keep_the_lock_from_being_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

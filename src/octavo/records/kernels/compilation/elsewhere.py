@@ -22,6 +22,7 @@ from typing import Final
 
 from octavo.records.kernels.compilation.cache import folder_to_write_to
 from octavo.records.kernels.compilation.loading import Kernel, kernel_named
+from octavo.records.processors import usable_processors
 
 _MOST_S: Final = 300  # seconds after which a process ends in any case
 _PROGRAM: Final = (
@@ -68,7 +69,7 @@ def main(names: Sequence[str]) -> None:
 
     missing = [kernel for kernel in map(kernel_named, names) if kept(kernel, checked=False) is None]
     if missing:
-        _compile(missing, in_two=len(missing) > 1 and _cores() > 1)
+        _compile(missing, in_two=len(missing) > 1 and usable_processors() > 1)
 
 
 def _compile(kernels: Sequence[Kernel], *, in_two: bool) -> None:
@@ -95,7 +96,3 @@ def _compile_one(kernel: Kernel) -> None:
     with alone(kernel):
         if kept(kernel, checked=False) is None:
             keep(kernel, compile_kernel(kernel), checked=False)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
