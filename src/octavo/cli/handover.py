@@ -18,8 +18,9 @@ Nothing in the logs is changed, except that a commit of staged batches (as Spark
 interrupted. Metadata are written where they are missing or wrong: leader epochs and folders of
 partitions are set right, and topics that the metadata do not know are added. These are then kept for ever
 (retention.ms=-1), because nobody can tell how long they were meant to be kept; only Kafka's own __consumer_offsets and
-__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added, the lines that
-server.properties needs, and where these are not what Kafka was running with.
+__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added, what Kafka's
+default retention would delete, the lines that server.properties needs, and where these are not what Kafka was running
+with.
 
 The directory must not be in use. What Kafka would not start on is refused, with the reason, and left as it is.
 """
@@ -73,6 +74,8 @@ def _lines(done: Handover) -> list[str]:
         lines.append(f"  without a folder, Kafka makes them empty: {_some(done.missing)}")
     if done.unclean:
         lines.append(f"  not closed in good order, Kafka checks the logs when it starts: {_some(done.unclean)}")
+    if done.expiring:
+        lines += _expiring(done)
     lines += ["", "Start Kafka with these lines in its server.properties (do not format the directory):", ""]
     lines += [f"  {name}={value}" for name, value in done.settings.items()]
     lines += ["", "  bin/kafka-server-start.sh server.properties"]
@@ -84,6 +87,17 @@ def _lines(done: Handover) -> list[str]:
         ]
         lines += [f"  {name}: {before}" for name, before in done.differences]
     return lines
+
+
+def _expiring(done: Handover) -> list[str]:
+    from octavo.log.directory.by_default import list_sizes
+
+    lists = list_sizes(done.expiring)
+    return [
+        f"  Kafka would delete {sum(done.expiring.values()):,} bytes by its default of log.retention.hours=168, unless "
+        "server.properties or retention.ms of the topics say otherwise:",
+        *(f"    {each}" for each in lists),
+    ]
 
 
 def _adopted(done: Handover) -> list[str]:

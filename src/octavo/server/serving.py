@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -26,6 +27,7 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
 from octavo.server.folders import check_metadata, named_folders
+from octavo.server.kept import tell_kept
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
@@ -56,11 +58,12 @@ class Server:
         self._workers: Final = {
             kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
         }
+        self._say: Final = say or to_stderr
         self.broker: Final = Broker(
             directory,
             config,
-            say=say or to_stderr,
-            properties=settings.properties,
+            say=self._say,
+            properties={**settings.properties, **directory.assumed_settings},
             is_member=settings.member is not None,
         )
         for sentence in (*settings.warnings, *tell_found(directory.reports, directory.ignored)):
@@ -80,6 +83,7 @@ class Server:
         self._heartbeats: Heartbeats | None = None
         self._has_joined: Final = threading.Event()  # a member may serve, or has failed to
         if settings.member is None:
+            self._tell_kept()
             self._background.start()
             self._reactor.accept()
         else:
@@ -93,7 +97,7 @@ class Server:
                 listeners,
                 self._reactor,
                 self._workers,
-                self._background.start,  # not before: by old settings, it could delete what is to be kept
+                self._begin_work,  # not before: by old settings, it could delete what is to be kept
                 self._has_joined.set,
             )
             self._heartbeats = Heartbeats(self.broker.member.pulse, self.broker.node_id)
@@ -153,6 +157,18 @@ class Server:
         member = self.broker.member
         if member is not None:
             self._reactor.call(member.leave_at_once)
+
+    def _begin_work(self) -> None:
+        """Begin to work in the background: the settings are those that the cluster has."""
+        self._background.start()
+        self._workers[Work.QUERY].submit(self._tell_kept)
+
+    def _tell_kept(self) -> None:
+        """Say what is kept because nobody has said for how long, if anything is."""
+        if self.directory.assumed_settings:
+            for sentence in tell_kept(self.directory.kept_for_want_of_retention()):
+                with contextlib.suppress(Exception):  # a closed stderr is no reason to stop serving
+                    self._say(sentence)
 
     def _leave(self) -> None:
         """Leave the cluster: have other brokers lead the partitions of this one, if there are any."""
@@ -243,7 +259,11 @@ def serve(
         else:
             # Without settings the directory knows best; with them they are those of a broker.
             directory = DataDirectory.open(
-                folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
+                folders,
+                broker_config=settings.properties or None,
+                node_id=node_id,
+                on_progress=on_progress,
+                as_broker=True,
             )
         try:
             server = Server(directory, listeners, settings, say=say, temporary=temporary)

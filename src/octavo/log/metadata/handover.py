@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -73,6 +73,7 @@ class Handover:
     unclean: tuple[Path, ...]  # folders without a clean shutdown: Kafka checks their logs when it starts
     settings: Mapping[str, str]  # for server.properties
     differences: tuple[ChangedSetting, ...] = ()  # settings that differ from what Kafka was running with
+    expiring: Mapping[str, int] = field(default_factory=dict)  # bytes of topics that Kafka's default retention deletes
     finished_commit: bool = False  # whether a commit of staged batches was pending, and is finished now
 
 
