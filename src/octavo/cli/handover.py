@@ -32,6 +32,7 @@ example:
 Exit codes: 0 it can be started on, 2 it cannot, or is in use.
 """
 
+_REMOTE: Final = "remote.log.storage.system.enable"
 _SHOWN: Final = 10  # the most names in a list; the rest are only counted
 
 
@@ -74,10 +75,17 @@ def _lines(done: Handover) -> list[str]:
         lines.append(f"  without a folder, Kafka makes them empty: {_some(done.missing)}")
     if done.unclean:
         lines.append(f"  not closed in good order, Kafka checks the logs when it starts: {_some(done.unclean)}")
+    if done.remote:
+        lines += _remote(done)
     if done.expiring:
         lines += _expiring(done)
     lines += ["", "Start Kafka with these lines in its server.properties (do not format the directory):", ""]
     lines += [f"  {name}={value}" for name, value in done.settings.items()]
+    if done.remote:
+        lines += [
+            f"  {_REMOTE}=true",
+            "  and its other lines that begin with remote.log., rsm.config. and rlmm.config.",
+        ]
     lines += ["", "  bin/kafka-server-start.sh server.properties"]
     if done.differences:
         lines += [
@@ -87,6 +95,17 @@ def _lines(done: Handover) -> list[str]:
         ]
         lines += [f"  {name}: {before}" for name, before in done.differences]
     return lines
+
+
+def _remote(done: Handover) -> list[str]:
+    from octavo.log.tiers import list_parts
+
+    return [
+        f"  {_count(len(done.remote), 'partition')} of tiered topics, whose older records are in remote storage. Start "
+        "Kafka with the settings of its remote storage: without them it serves what is on this disk, and forgets, when "
+        "it is stopped, where these partitions begin:",
+        *(f"    {each}" for each in list_parts(done.remote)),
+    ]
 
 
 def _expiring(done: Handover) -> list[str]:

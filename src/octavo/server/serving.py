@@ -27,7 +27,7 @@ from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
 from octavo.server.folders import check_metadata, named_folders
-from octavo.server.kept import tell_kept
+from octavo.server.kept import tell_kept, tell_remote
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
@@ -84,6 +84,7 @@ class Server:
         self._has_joined: Final = threading.Event()  # a member may serve, or has failed to
         if settings.member is None:
             self._tell_kept()
+            self._tell(tell_remote(directory.remote_parts()))
             self._background.start()
             self._reactor.accept()
         else:
@@ -166,9 +167,13 @@ class Server:
     def _tell_kept(self) -> None:
         """Say what is kept because nobody has said for how long, if anything is."""
         if self.directory.assumed_settings:
-            for sentence in tell_kept(self.directory.kept_for_want_of_retention()):
-                with contextlib.suppress(Exception):  # a closed stderr is no reason to stop serving
-                    self._say(sentence)
+            self._tell(tell_kept(self.directory.kept_for_want_of_retention()))
+
+    def _tell(self, sentences: Sequence[str]) -> None:
+        """Say all of these, however many they are."""
+        for sentence in sentences:
+            with contextlib.suppress(Exception):  # a closed stderr is no reason to stop serving
+                self._say(sentence)
 
     def _leave(self) -> None:
         """Leave the cluster: have other brokers lead the partitions of this one, if there are any."""

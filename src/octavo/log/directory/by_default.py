@@ -8,11 +8,11 @@ from typing import Final
 
 from octavo.log.config.log_config import LogConfig
 from octavo.log.names import TopicPartition
+from octavo.log.recovery_report import in_lines
 from octavo.log.retention import LogView, expired_segments
 from octavo.log.view import View
 
 DEFAULT_RETENTION_MS: Final = LogConfig().retention_ms
-_LONGEST: Final = 700  # characters of names in one sentence
 
 
 def expiring_bytes(views: Iterable[tuple[TopicPartition, LogConfig, View]], now_ms: int) -> dict[str, int]:
@@ -30,11 +30,4 @@ def expiring_bytes(views: Iterable[tuple[TopicPartition, LogConfig, View]], now_
 
 def list_sizes(sizes: Mapping[str, int]) -> list[str]:
     """Return lists of topics with their bytes, for people. None of them is too long for a line of a log."""
-    lists: list[str] = []
-    for topic, size in sizes.items():
-        item = f"{topic} ({size:,} bytes)"
-        if lists and len(lists[-1]) + len(item) < _LONGEST:
-            lists[-1] += f", {item}"
-        else:
-            lists.append(item)
-    return lists
+    return in_lines(f"{topic} ({size:,} bytes)" for topic, size in sizes.items())

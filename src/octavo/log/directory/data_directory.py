@@ -32,6 +32,7 @@ from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
+from octavo.log.watched.warnings import warn_of_remote_part
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from octavo.log.staging.commits import StagedCommits
     from octavo.log.staging.outcome import ExpectedTopic, StagedCommit
     from octavo.log.staging.writer import StagedFile
+    from octavo.log.tiers import RemotePart
     from octavo.schemas.metadata.record import MetadataRecord
 
 _LOCK_INTERVAL_S: Final = 0.05
@@ -193,6 +195,8 @@ class DataDirectory(ClosedByWith):
             directory._topics.open_logs()
             if has_journal and directory.is_in_charge:
                 directory._resolve()
+            for part in () if as_broker else directory.remote_parts():  # a broker tells its operator
+                warn_of_remote_part(part)
         except BaseException as error:
             abandon(folders, error)
             raise
@@ -314,6 +318,10 @@ class DataDirectory(ClosedByWith):
         waiting = {name for name, topic in self.topics.items() if self._defaults.awaits_retention(topic)}
         logs = (log for log in self.logs if log.partition.topic in waiting)
         return expiring_bytes(((log.partition, log.config, log.view) for log in logs), self.now_ms())
+
+    def remote_parts(self) -> list[RemotePart]:
+        """Return the offsets of all tiered partitions that are in remote storage only."""
+        return [part for log in self.logs if (part := log.remote_part) is not None]
 
     # -------------------------------------------------------------------------------------------------------- cluster
 

@@ -20,6 +20,7 @@ from octavo.log.metadata import Handover, MetadataStore
 from octavo.log.metadata import handover as handover_metadata
 from octavo.log.names import COMMIT_JOURNAL
 from octavo.log.storage import DISK, Storage
+from octavo.log.watched.remote_parts import remote_parts
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 
@@ -36,7 +37,8 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
         if _has_pending(folders, storage):
             raise CommitPending("the disk is full")
     done = handover_metadata(folders, storage=storage)
-    return replace(done, finished_commit=was_pending, expiring=_expiring(folders, storage))
+    remote = tuple(part for folder in folders for part in remote_parts(folder))
+    return replace(done, finished_commit=was_pending, expiring=_expiring(folders, storage), remote=remote)
 
 
 def _expiring(folders: Sequence[Path], storage: Storage) -> dict[str, int]:

@@ -48,6 +48,7 @@ from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.partition_folders import check_data_folder, find_all_partitions
 from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import DISK, Storage
+from octavo.log.tiers import RemotePart
 from octavo.records.layout import BATCH_HEADER
 
 KEPT_FOR_EVER: Final = {"retention.ms": "-1"}
@@ -74,6 +75,7 @@ class Handover:
     settings: Mapping[str, str]  # for server.properties
     differences: tuple[ChangedSetting, ...] = ()  # settings that differ from what Kafka was running with
     expiring: Mapping[str, int] = field(default_factory=dict)  # bytes of topics that Kafka's default retention deletes
+    remote: tuple[RemotePart, ...] = ()  # what of tiered topics is in remote storage only
     finished_commit: bool = False  # whether a commit of staged batches was pending, and is finished now
 
 
