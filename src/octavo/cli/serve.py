@@ -69,6 +69,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         default=[],
         help="a setting that goes before that in FILE; may be repeated",
     )
+    parser.add_argument(
+        "--adopt",
+        action="store_true",
+        help="make topics of partitions that the metadata do not know, such as those that were copied here; folders "
+        "that contradict each other are refused",
+    )
     parser.add_argument("--data", metavar="DIR", help="the data directory; it is created if it is missing")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1, a free port)")
     parser.add_argument(
@@ -107,6 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
             say=to_stderr,
             on_progress=start.go_on,
             on_wait=start.wait,
+            adopt=arguments.adopt,
         ) as server:
             servers.append(server)
             folders = ", ".join(map(str, server.directory.folders))

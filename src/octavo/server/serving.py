@@ -20,13 +20,14 @@ from octavo.broker.config import METADATA_DIR, Settings, read_node_id, read_sett
 from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
 from octavo.broker.wire.messages import declaration
-from octavo.errors import CannotJoin, InvalidConfig
+from octavo.errors import CannotJoin, InvalidConfig, InvalidInput
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.names import TopicPartition
 from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
-from octavo.server.folders import check_metadata, named_folders
+from octavo.server.folders import check_metadata, named_folders, tell_adopted, tell_strangers
 from octavo.server.kept import tell_kept, tell_remote
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
@@ -48,6 +49,7 @@ class Server:
         *,
         say: Callable[[str], object] | None = None,
         temporary: Path | None = None,
+        adopted: Sequence[TopicPartition] = (),
     ) -> None:
         """Do not call this; use `serve`."""
         config = settings.config
@@ -83,6 +85,8 @@ class Server:
         self._heartbeats: Heartbeats | None = None
         self._has_joined: Final = threading.Event()  # a member may serve, or has failed to
         if settings.member is None:
+            self._tell(tell_adopted(adopted))
+            self._tell(tell_strangers(directory.strangers()))
             self._tell_kept()
             self._tell(tell_remote(directory.remote_parts()))
             self._background.start()
@@ -226,6 +230,7 @@ def serve(
     say: Callable[[str], object] | None = None,
     on_progress: OnProgress | None = None,
     on_wait: Callable[[str], object] | None = None,
+    adopt: bool = False,
 ) -> Server:
     """Serve a data directory to Kafka clients, in threads of this process.
 
@@ -239,6 +244,7 @@ def serve(
     on_progress: called with the progress of checking a partition, after an unclean shutdown. What it raises ends the
         start
     on_wait: called now and then with what a member of a cluster waits for. What it raises ends the start
+    adopt: make topics of partitions that the metadata do not know, such as those that were copied here
 
     Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, `OSError` if the address cannot be
     used, and `CannotJoin` if the broker cannot be a member of its cluster.
@@ -249,10 +255,13 @@ def serve(
     settings.warnings.extend(warnings)
     node_id = read_node_id(settings.properties)
     folders, temporary = _folders(data, settings)
-    if settings.member is None:
+    if settings.member is not None and adopt:
+        raise InvalidInput("a member of a cluster adopts nothing: its controllers decide which topics there are")
+    if settings.member is None and not adopt:
         check_metadata(folders)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
     listeners: list[Listener] = []
+    adopted: Sequence[TopicPartition] = ()
     try:
         listeners += _listen(addresses, settings.config.socket_listen_backlog_size)
         if settings.member is not None:
@@ -262,6 +271,11 @@ def serve(
                 settings, addresses, folders, on_progress, on_wait, say or to_stderr
             )
         else:
+            if adopt:
+                from octavo.log.metadata.handover import adopt_strangers
+                from octavo.log.metadata.store import FIRST_NODE
+
+                adopted = adopt_strangers(folders, new_node_id=FIRST_NODE if node_id is None else node_id)
             # Without settings the directory knows best; with them they are those of a broker.
             directory = DataDirectory.open(
                 folders,
@@ -271,7 +285,7 @@ def serve(
                 as_broker=True,
             )
         try:
-            server = Server(directory, listeners, settings, say=say, temporary=temporary)
+            server = Server(directory, listeners, settings, say=say, temporary=temporary, adopted=adopted)
         except BaseException:
             directory.close()
             raise

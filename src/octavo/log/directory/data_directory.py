@@ -319,6 +319,12 @@ class DataDirectory(ClosedByWith):
         logs = (log for log in self.logs if log.partition.topic in waiting)
         return expiring_bytes(((log.partition, log.config, log.view) for log in logs), self.now_ms())
 
+    def strangers(self) -> dict[TopicPartition, int]:
+        """Return the partitions that have folders but are not in the metadata, each with the bytes of its records."""
+        known = {(name, number) for name, topic in self.topics.items() for number in topic.partitions}
+        strangers = {log.partition: log for log in self.logs if log.partition not in known}
+        return {name: sum(segment.size for segment in log.segments) for name, log in sorted(strangers.items())}
+
     def remote_parts(self) -> list[RemotePart]:
         """Return the offsets of all tiered partitions that are in remote storage only."""
         return [part for log in self.logs if (part := log.remote_part) is not None]
