@@ -9,10 +9,10 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from octavo.broker.answers import Work
 from octavo.broker.broker import Broker
@@ -37,6 +37,8 @@ _WORKERS: Final = 2  # threads for each kind of work
 _WORKER: Final = "octavo-worker"
 _LOOK_S: Final = 0.1
 
+T = TypeVar("T")
+
 
 class Server:
     """A running broker. `close` stops it; so does the end of a `with`."""
@@ -58,7 +60,7 @@ class Server:
         self._temporary: Final = temporary
         self._listeners: Final = listeners
         self._workers: Final = {
-            kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
+            kind: _Workers(self._tell_failure, _WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
         }
         self._say: Final = say or to_stderr
         self.broker: Final = Broker(
@@ -71,6 +73,7 @@ class Server:
         for sentence in (*settings.warnings, *tell_found(directory.reports, directory.ignored)):
             self.broker.say(sentence)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
+        _import_for_first_requests()
         self._background: Final = Background(
             directory,
             retention_check_interval_ms=config.log_retention_check_interval_ms,
@@ -107,7 +110,7 @@ class Server:
             )
             self._heartbeats = Heartbeats(self.broker.member.pulse, self.broker.node_id)
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
-        self._workers[Work.APPEND].submit(_load)
+        self._workers[Work.APPEND].submit(prepare)  # which takes a moment, and which only appends need
         if settings.member is None:
             self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
         self._closing: Final = threading.RLock()  # held by the one who closes
@@ -163,6 +166,9 @@ class Server:
         if member is not None:
             self._reactor.call(member.leave_at_once)
 
+    def _tell_failure(self, error: Exception) -> None:
+        self.broker.notices.say("work", f"something that was left to another thread failed: {error!r}")
+
     def _begin_work(self) -> None:
         """Begin to work in the background: the settings are those that the cluster has."""
         self._background.start()
@@ -215,11 +221,30 @@ class Server:
         self.close()
 
 
-def _load() -> None:
-    """Import what the first requests need, while the broker already listens."""
+class _Workers(ThreadPoolExecutor):
+    """Threads whose work nobody waits for: what fails in it is told."""
+
+    def __init__(self, tell: Callable[[Exception], object], count: int, *, thread_name_prefix: str) -> None:
+        super().__init__(count, thread_name_prefix)
+        self._tell: Final = tell
+
+    def submit(self, work: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
+        """Have one of the threads do something."""
+
+        def do() -> T:
+            try:
+                return work(*arguments, **named)
+            except Exception as error:
+                self._tell(error)
+                raise
+
+        return super().submit(do)
+
+
+def _import_for_first_requests() -> None:
+    """Import what is needed for the first answers, before there are threads that could import it, too."""
     for api_key in (API_VERSIONS, METADATA):
         declaration(api_key, 0, "request")
-    prepare()
 
 
 def serve(
