@@ -53,6 +53,7 @@ def _api_versions() -> Iterator[Question]:
             yield Question(keys.API_VERSIONS, version, content if version >= 3 else {})
 
 
+_BY_NAME = 7  # a version of Fetch and of ListOffsets that names topics
 _ASSIGNED = {"num_partitions": -1, "replication_factor": -1}
 
 
@@ -178,6 +179,18 @@ def _fetch() -> Iterator[Question]:
             for session_id, epoch in ((5, 3), (0, 3), (0, 0), (9, -1)):
                 session = {"session_id": session_id, "session_epoch": epoch}
                 yield Question(keys.FETCH, version, {**request, "topics": one, **session})
+
+
+def fetch_from(topic: str, offset: int) -> Question:
+    """Fetch from the first partition of a topic, without a session."""
+    asked = next(each for each in _fetch() if each.version == _BY_NAME)
+    partition = {"partition": 0, "fetch_offset": offset, "current_leader_epoch": -1, "partition_max_bytes": 1_000_000}
+    return asked._replace(content={**asked.content, "topics": [{"topic": topic, "partitions": [partition]}]})
+
+
+def offset_at(topic: str, timestamp_ms: int) -> Question:
+    """Ask for the offset of a time, or of a special timestamp, in the first partition of a topic."""
+    return _offsets(_BY_NAME, topic, [{"partition_index": 0, "timestamp": timestamp_ms}])
 
 
 def _list_offsets() -> Iterator[Question]:

@@ -107,7 +107,8 @@ def test_an_idle_connection_is_closed(tmp_path: Path) -> None:
             each.socket.close()
 
 
-def test_requests_wait_for_the_memory_of_others(tmp_path: Path) -> None:
+def test_requests_wait_for_the_memory_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reactor, "_SLOW_CHECKS", 1 << 30)  # however slow this machine is
     limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
     request = header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)
     data = struct.pack(">i", len(request)) + request
@@ -128,11 +129,13 @@ def test_requests_wait_for_the_memory_of_others(tmp_path: Path) -> None:
             pass
         third.socket.settimeout(PATIENCE_S)
         assert is_quiet(third, other)
-        for each in (first, second):
-            each.socket.sendall(data[300_000:])
-            assert each.receive() is not None
-        third.socket.sendall(data[300_000 + sent :])
-        assert third.receive() is not None
+        rests = {first: 300_000, second: 300_000, third: 300_000 + sent}
+        senders = [threading.Thread(target=each.socket.sendall, args=(data[at:],)) for each, at in rests.items()]
+        for sender in senders:
+            sender.start()
+        assert all(each.receive() is not None for each in rests)
+        for sender in senders:
+            sender.join()
         for each in (first, second, third, other):
             each.socket.close()
 
@@ -161,18 +164,62 @@ def test_requests_wait_for_the_memory_of_others_that_another_thread_works_on(tmp
 
 
 def test_a_request_that_does_not_arrive_gives_way_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reactor, "_SLOW_S", 0)
+    monkeypatch.setattr(reactor, "_CHECK_S", 0.01)
     said: list[str] = []
     limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
     with serve(tmp_path / "data", config=limits, say=said.append) as server:
-        first, second, third = (RawClient(server.bootstrap_servers) for _ in range(3))
+        first, second, third, other = (RawClient(server.bootstrap_servers) for _ in range(4))
         for each in (first, second):
-            each.socket.sendall(struct.pack(">ihh", 999_999, PRODUCE, 8))
+            each.socket.sendall(struct.pack(">ihh", 999_999, PRODUCE, 8) + bytes(600_000))
+            assert other.ask(VERSIONS) is not None
         assert third.ask(header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)) is not None
-        assert first.receive() is None
-        for each in (first, second, third):
+        assert first.receive() is None or second.receive() is None
+        for each in (first, second, third, other):
             each.socket.close()
-    assert "its request of 1000003 bytes has not arrived after 0 s, and others wait for the memory" in said[0]
+    assert "its request of 1000003 bytes would not arrive within 30 s, and others wait for the memory" in said[0]
+
+
+def test_requests_that_are_only_announced_take_no_memory_from_others(tmp_path: Path) -> None:
+    """Mend 2.2: memory is taken for what has come."""
+    said: list[str] = []
+    limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+    with serve(tmp_path / "data", config=limits, say=said.append) as server:
+        slow = [RawClient(server.bootstrap_servers) for _ in range(70)]
+        other = RawClient(server.bootstrap_servers)
+        for each in slow:
+            each.socket.sendall(struct.pack(">ihh", 999_999, PRODUCE, 8))
+        assert other.ask(VERSIONS) is not None
+        for each in slow:
+            each.socket.sendall(b"x")
+        for _ in range(3):
+            assert other.ask(header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)) is not None
+        for each in (*slow, other):
+            each.socket.close()
+    assert not said  # nor was any of them cut off
+
+
+def test_requests_that_have_arrived_in_part_do_not_wait_for_one_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mend 2.2: where all memory is taken by parts of requests, these still arrive, one after the other."""
+    monkeypatch.setattr(reactor, "_SLOW_CHECKS", 1 << 30)
+    limits = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+    request = header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(900_000)
+    data = struct.pack(">i", len(request)) + request
+    with serve(tmp_path / "data", config=limits) as server:
+        clients = [RawClient(server.bootstrap_servers) for _ in range(8)]
+        other = RawClient(server.bootstrap_servers)
+        for each in clients:
+            each.socket.sendall(data[:200_000])
+            assert other.ask(VERSIONS) is not None
+        senders = [threading.Thread(target=each.socket.sendall, args=(data[200_000:],)) for each in clients]
+        for sender in senders:
+            sender.start()
+        assert all(each.receive() is not None for each in clients)
+        for sender in senders:
+            sender.join()
+        for each in (*clients, other):
+            each.socket.close()
 
 
 def test_many_requests_at_once_are_answered_in_order_although_others_have_their_turns(

@@ -44,6 +44,7 @@ from octavo.log.config.broker_defaults import ALL_BROKERS
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Log
 from octavo.log.metadata.delta import Delta
+from octavo.log.names import TopicPartition
 from octavo.schemas.metadata.record import MetadataRecord
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Broker:
         self.sessions: Final = FetchSessions(config.max_incremental_fetch_session_cache_slots, time.monotonic)
         self.answers: Final = AnswerCache()
         self.node_id: Final = directory.node_id
+        self._told_remote: Final[set[TopicPartition]] = set()  # where clients ask for what is in remote storage
         self._started_with: Final = config
         self._properties: Final = {
             **(properties or {}),
@@ -131,6 +133,15 @@ class Broker:
     def say(self, message: str) -> None:
         """Tell the operator what happened, unless there are too many messages. Any thread may call this."""
         self.notices.say(VARIOUS, message)
+
+    def tell_remote(self, log: Log, offset: int) -> None:
+        """Tell the operator that a client wants what is in remote storage, once for each partition."""
+        if offset >= log.start_offset or log.partition in self._told_remote:
+            return
+        part = log.remote_part
+        if part is not None and offset >= part.first:
+            self._told_remote.add(log.partition)
+            self.say(f"a client asks for offset {offset} of {log.partition}, and gets OFFSET_OUT_OF_RANGE: {part}")
 
     # ------------------------------------------------------------------------------------------------------- requests
 

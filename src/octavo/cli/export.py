@@ -35,7 +35,8 @@ Run it again, and only what is new is added. Whatever is interrupted, no row is 
 committed transactions are exported. What an export was told about columns holds for later ones, too.
 
 If offsets are gone that should be exported, or the topic was created again, the export fails; with
---fail-on-data-loss false it goes on with what there is.
+--fail-on-data-loss false it goes on with what there is. It also fails if records of a tiered topic are in remote
+storage, which Octavo does not read yet; --allow-partial exports those that are on this disk.
 
 SOURCE is a data directory of Kafka or Octavo, or anything else that format("octavo") reads: a partition, a pattern, an
 address. Tasks write the files themselves, so TARGET is a folder that all executors reach, or (not for plain Parquet) an
@@ -110,6 +111,11 @@ def _add_running(parser: argparse.ArgumentParser) -> None:
         "--fail-on-data-loss", choices=("true", "false"), default="true", help="if offsets are gone (default: true)"
     )
     group.add_argument(
+        "--allow-partial",
+        action="store_true",
+        help="warn of offsets that are gone, or in remote storage, and go on: the same as --fail-on-data-loss false",
+    )
+    group.add_argument(
         "--source-option",
         metavar="NAME=VALUE",
         action="append",
@@ -122,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Export the logs, and print what was done."""
     source = {
         "path": arguments.source,
-        "failOnDataLoss": arguments.fail_on_data_loss,
+        "failOnDataLoss": "false" if arguments.allow_partial else arguments.fail_on_data_loss,
         **({"subscribe": ",".join(arguments.topic)} if arguments.topic else {}),
         **pairs(arguments.source_option, "--source-option"),
     }

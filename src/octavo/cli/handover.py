@@ -18,8 +18,9 @@ Nothing in the logs is changed, except that a commit of staged batches (as Spark
 interrupted. Metadata are written where they are missing or wrong: leader epochs and folders of
 partitions are set right, and topics that the metadata do not know are added. These are then kept for ever
 (retention.ms=-1), because nobody can tell how long they were meant to be kept; only Kafka's own __consumer_offsets and
-__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added, the lines that
-server.properties needs, and where these are not what Kafka was running with.
+__transaction_state are compacted instead (cleanup.policy=compact). The output names what was added, what Kafka's
+default retention would delete, the lines that server.properties needs, and where these are not what Kafka was running
+with.
 
 The directory must not be in use. What Kafka would not start on is refused, with the reason, and left as it is.
 """
@@ -31,6 +32,7 @@ example:
 Exit codes: 0 it can be started on, 2 it cannot, or is in use.
 """
 
+_REMOTE: Final = "remote.log.storage.system.enable"
 _SHOWN: Final = 10  # the most names in a list; the rest are only counted
 
 
@@ -73,8 +75,17 @@ def _lines(done: Handover) -> list[str]:
         lines.append(f"  without a folder, Kafka makes them empty: {_some(done.missing)}")
     if done.unclean:
         lines.append(f"  not closed in good order, Kafka checks the logs when it starts: {_some(done.unclean)}")
+    if done.remote:
+        lines += _remote(done)
+    if done.expiring:
+        lines += _expiring(done)
     lines += ["", "Start Kafka with these lines in its server.properties (do not format the directory):", ""]
     lines += [f"  {name}={value}" for name, value in done.settings.items()]
+    if done.remote:
+        lines += [
+            f"  {_REMOTE}=true",
+            "  and its other lines that begin with remote.log., rsm.config. and rlmm.config.",
+        ]
     lines += ["", "  bin/kafka-server-start.sh server.properties"]
     if done.differences:
         lines += [
@@ -84,6 +95,28 @@ def _lines(done: Handover) -> list[str]:
         ]
         lines += [f"  {name}: {before}" for name, before in done.differences]
     return lines
+
+
+def _remote(done: Handover) -> list[str]:
+    from octavo.log.tiers import list_parts
+
+    return [
+        f"  {_count(len(done.remote), 'partition')} of tiered topics, whose older records are in remote storage. Start "
+        "Kafka with the settings of its remote storage: without them it serves what is on this disk, and forgets, when "
+        "it is stopped, where these partitions begin:",
+        *(f"    {each}" for each in list_parts(done.remote)),
+    ]
+
+
+def _expiring(done: Handover) -> list[str]:
+    from octavo.log.directory.by_default import list_sizes
+
+    lists = list_sizes(done.expiring)
+    return [
+        f"  Kafka would delete {sum(done.expiring.values()):,} bytes by its default of log.retention.hours=168, unless "
+        "server.properties or retention.ms of the topics say otherwise:",
+        *(f"    {each}" for each in lists),
+    ]
 
 
 def _adopted(done: Handover) -> list[str]:

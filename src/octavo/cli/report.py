@@ -78,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         summary = gather(path, partitions, verify=not arguments.no_verify, jobs=arguments.jobs, on_bytes=advance)
     write_page(target, report_page(summary, f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
+    for part in summary.remote:
+        tell(f"note: {part}")
     print(f"Written: {printable(str(target))}", file=sys.stderr)
     if summary.failures:
         tell(f"not everything could be read: {summary.failures[0]}")

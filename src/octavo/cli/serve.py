@@ -33,7 +33,7 @@ _EPILOG: Final = """\
 examples:
   octavo serve --data /var/lib/octavo
   octavo serve --data /var/lib/octavo --listen 0.0.0.0:9092
-  octavo serve --config server.properties
+  octavo serve server.properties --override log.retention.hours=168
   octavo serve                                   a temporary directory and a free port, to try things
 
 It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. A member of a cluster first has other
@@ -57,12 +57,31 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="settings with the names that Kafka has for them; --data and --listen replace its log.dirs and listeners",
+    )
+    parser.add_argument(
+        "--override",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a setting that goes before that in FILE; may be repeated",
+    )
+    parser.add_argument(
+        "--adopt",
+        action="store_true",
+        help="make topics of partitions that the metadata do not know, such as those that were copied here; folders "
+        "that contradict each other are refused",
+    )
     parser.add_argument("--data", metavar="DIR", help="the data directory; it is created if it is missing")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to listen (default: 127.0.0.1, a free port)")
     parser.add_argument(
         "--config",
         metavar="FILE",
-        help="settings with the names that Kafka has for them; --data and --listen replace its log.dirs and listeners",
+        help="the same as FILE",
     )
     parser.set_defaults(run=run)
 
@@ -73,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from octavo.server.serving import serve
     from octavo.server.stderr import to_stderr
 
-    config = _read(arguments.config) if arguments.config is not None else {}
+    config = settings_of(arguments)
     _raise_limit()
     sys.setswitchinterval(_SWITCH_S)
     stop = threading.Event()
@@ -95,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
             say=to_stderr,
             on_progress=start.go_on,
             on_wait=start.wait,
+            adopt=arguments.adopt,
         ) as server:
             servers.append(server)
             folders = ", ".join(map(str, server.directory.folders))
@@ -187,6 +207,18 @@ def leave_hypothesis_out() -> None:
     kio imports it where it is installed, to register its types for tests. That would be a third of the start.
     """
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type] # None is how Python says: it is not there
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the settings of the file, with those that go before them."""
+    from octavo.cli.spark_job import pairs
+
+    if arguments.file is not None and arguments.config is not None:
+        raise InvalidInput(f"{arguments.file} and --config {arguments.config}: there is one file of settings")
+    path = arguments.config if arguments.file is None else arguments.file
+    config = {} if path is None else _read(path)
+    config |= pairs(arguments.override, "--override")
+    return config
 
 
 def _read(path: str) -> dict[str, str]:

@@ -73,10 +73,25 @@ def run(arguments: argparse.Namespace) -> int:
         _check_on_spark(tasks, arguments, report)
     elif tasks:
         _check(tasks, arguments.jobs or _worthwhile_jobs(tasks), arguments.ignore, report)
+    _tell_remote(found)
     if arguments.replicas and (len(found) > 1 or not refused):
         _compare(found, arguments.ignore, report)
     report.summarise()
     return report.exit_code
+
+
+def _tell_remote(paths: list[Path]) -> None:
+    """Say which offsets cannot be checked, because they are in remote storage. That is no problem."""
+    from octavo.log.names import TopicPartition
+    from octavo.log.watched.remote_parts import remote_parts
+
+    for path in paths:
+        partition = TopicPartition.parse(path.absolute().name)
+        folder = path if partition is None else path.absolute().parent
+        if folder.is_dir():
+            for part in remote_parts(folder):
+                if partition in (None, part.partition):
+                    _say(f"note: {part}")
 
 
 def _check(tasks: list[Task], jobs: int, ignore: list[str], report: _Report) -> None:

@@ -68,6 +68,10 @@ class Checkpoints:
         """Return the first offset of the partition that may be read."""
         return self._offsets[LOG_START].get(partition, 0)
 
+    def recorded_start(self, partition: TopicPartition) -> int | None:
+        """Return the recorded start offset; None if there is none."""
+        return self._offsets[LOG_START].get(partition)
+
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """Return the recorded high watermark; None if there is none."""
         return self._offsets[REPLICATION].get(partition)
@@ -190,7 +194,11 @@ class WatchedCheckpoints:
 
     def start_offset(self, partition: TopicPartition) -> int:
         """Return the first offset of the partition that may be read."""
-        return self._now(LOG_START)[1].get(partition, 0)
+        return self.recorded_start(partition) or 0
+
+    def recorded_start(self, partition: TopicPartition) -> int | None:
+        """Return the recorded start offset; None if there is none."""
+        return self._now(LOG_START)[1].get(partition)
 
     def high_watermark(self, partition: TopicPartition) -> int | None:
         """Return the recorded high watermark; None if there is no checkpoint of high watermarks.

@@ -27,6 +27,7 @@ from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.recovery_report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, expired_segments
 from octavo.log.storage import DISK, Storage, is_full
+from octavo.log.tiers import RemotePart
 from octavo.log.view import View
 from octavo.log.writing.appender import Appended, Appender
 from octavo.log.writing.log_state import LogState
@@ -158,6 +159,11 @@ class Log(ReadableLog):
     def config_is_known(self) -> bool:
         """Whether the topic's configuration is known. If not, nothing is deleted."""
         return self._state.config_is_known
+
+    @property
+    def remote_part(self) -> RemotePart | None:
+        """The offsets of a tiered topic that are in remote storage only, where Octavo cannot read; None for others."""
+        return self._state.remote_part
 
     @property
     def view(self) -> View:
@@ -474,12 +480,13 @@ class Log(ReadableLog):
     def apply_retention(self, now_ms: int | None = None) -> list[Expired]:
         """Delete the segments that have expired by the retention policies. Returns them with the reason, oldest first.
 
-        Nothing is deleted by guess: if the topic's configuration is not known, nothing is deleted at all.
+        Nothing is deleted by guess: if the topic's configuration is not known, nothing is deleted at all. Nor is
+        anything if the log begins in remote storage: its start would move past what is there, which would be lost.
         """
         state = self._state
         with state.lock:
             state.check_ready()
-            if not state.config_is_known:
+            if not state.config_is_known or state.remote_part is not None:
                 return []
             now_ms = state.clock() if now_ms is None else now_ms
             expired = expired_segments(LogView.of(state.partition, state.config, state.view), now_ms)

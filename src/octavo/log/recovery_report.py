@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -11,6 +11,18 @@ from octavo.log.names import TopicPartition
 
 _MOST: Final = 3  # partitions of which `tell_found` tells
 _WIDTH: Final = 300  # characters for each of them
+_LONGEST: Final = 700  # characters of one list
+
+
+def in_lines(items: Iterable[str]) -> list[str]:
+    """Put items into lists with commas between them, none of which is too long for a line of a log."""
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + len(item) < _LONGEST:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return lines
 
 
 class Cut(NamedTuple):

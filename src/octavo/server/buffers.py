@@ -56,8 +56,10 @@ def _machine_bytes() -> int:
 class RequestMemory:
     """The bytes that requests may take which have not arrived as a whole, or wait for their answers.
 
-    As with Kafka's `queued.max.request.bytes`, a request counts with the size that it announces, and is let in as long
-    as there is any room: so the sum may pass the limit by one request. For one thread.
+    Kafka's `queued.max.request.bytes` counts a request with the size that it announces. Here it counts with twice what
+    has arrived of it, but with no more than it announces, and more is received as long as there is any room: who only
+    announces takes nothing from others. One request at a time may go on where there is no room, so that those that have
+    arrived in part do not wait for one another. So the sum may pass the limit by one request. For one thread.
     """
 
     def __init__(self, limit: int, largest_request: int) -> None:

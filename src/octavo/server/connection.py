@@ -28,6 +28,7 @@ _NOTHING: Final = memoryview(b"")
 _COPIED: Final = 64 << 10  # so few bytes are sent in one call. With a slice of a file between two parts it is three
 _TOO_SHORT: Final = "a segment is shorter than the answer that was made from it"
 _MAX_UNSENT: Final = 256 << 10  # bytes; above that no more requests are taken. Files count: answers keep them open
+_UNCOUNTED: Final = 2 * SMALLEST  # bytes of a request that may arrive before it is counted
 _SPARE: Final = 4  # a buffer that is so many times larger than needed is exchanged
 
 
@@ -56,7 +57,7 @@ class Connection:
         "listener",
         "listener_name",
         "peer",
-        "reserved_at",
+        "received",
         "socket",
         "used_at",
         "waits_for",
@@ -85,7 +86,7 @@ class Connection:
         self.has_ended = False  # the client sends nothing more
         self.lacks_memory = False  # the next request has to wait until others have arrived as a whole
         self.held = 0  # bytes of a large request whose answer is awaited
-        self.reserved_at = 0.0  # when memory was reserved for the next request
+        self.received = 0  # bytes in all, which tells how fast a client sends
         self.is_closed = False
         self.events = 0  # what the poller was last told
         self._pool: Final = pool
@@ -113,8 +114,10 @@ class Connection:
             self._begin, self._end = 0, received
         else:
             self._make_room()
-            received = self.socket.recv_into(self._source[self._end :])
+            most = max(self._begin + max(self._reserved, _UNCOUNTED) - self._end, SMALLEST)
+            received = self.socket.recv_into(self._source[self._end : self._end + most])
             self._end += received
+        self.received += received
         return received > 0
 
     def next_request(self) -> memoryview | None:
@@ -149,22 +152,32 @@ class Connection:
                 self._move_to(self._pool.take(wanted))
         self.reserve()
 
-    def reserve(self) -> None:
-        """Count the memory for the next request; if there is none, the connection has to wait."""
+    def reserve(self, *, all_of_it: bool = False) -> None:
+        """Count the memory for what may arrive next of a large request; if there is none, the connection has to wait.
+
+        all_of_it: count all of the request, whether there is room or not
+        """
         self.lacks_memory = False
-        if self._reserved:
-            return
-        size = self._next_size(self._end - self._begin)
-        if size <= SMALLEST:
-            return
-        if self._memory.take(size):
-            self._reserved, self.reserved_at = size, self.used_at
-        else:
-            self.lacks_memory = True
+        arrived = self._end - self._begin
+        size = self._next_size(arrived)
+        if all_of_it:
+            self._memory.hold(size - self._reserved)
+            self._reserved = size
+        elif arrived > SMALLEST and size > SMALLEST and arrived >= self._reserved:
+            wanted = min(size, 2 * arrived)
+            if self._memory.take(wanted - self._reserved):
+                self._reserved = wanted
+            else:
+                self.lacks_memory = True
+
+    @property
+    def announced(self) -> int:
+        """The bytes of the request that is arriving."""
+        return self._next_size(self._end - self._begin)
 
     @property
     def reserved(self) -> int:
-        """The bytes that are reserved for a request that has not arrived as a whole."""
+        """The bytes that are counted for a request that has not arrived as a whole."""
         return self._reserved
 
     def _next_size(self, rest: int) -> int:

@@ -18,7 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Final
+from typing import Final, NamedTuple
 
 from octavo.broker.answers import Answer, Later, Parts, Wait, Work
 from octavo.broker.broker import Broker
@@ -37,12 +37,21 @@ _LAST_WORK_S: Final = 10.0  # how long a stop waits for requests that other thre
 _LAST_ANSWERS_S: Final = 1.0  # and for clients to take their answers
 _LAST_TURN_S: Final = 0.05
 _TURN_S: Final = 0.002  # for the requests of one connection, before others get their turn
-_SLOW_S: Final = 30  # for a request to arrive, while others wait for memory
+_SLOW_S: Final = 30  # a request has to arrive as if it took no longer, while others wait for memory
+_SLOW_CHECKS: Final = 3  # in a row at which it was slower
 _MAX_FAILURES: Final = 100  # turns that fail one after the other
 _PAUSE_AFTER_FAILURE_S: Final = 0.05
 _FEW: Final = 64
 # The largest answer of another node has one batch, which a request brought it, and what comes before that.
 _REQUESTS_IN_ANSWER: Final = 2
+
+
+class _Pace(NamedTuple):
+    """How far a connection was when that was last looked at."""
+
+    at: float
+    received: int
+    times: int  # that it was too slow, in a row
 
 
 class Reactor:
@@ -63,6 +72,8 @@ class Reactor:
         self._waiting: Final[dict[Wait, Connection]] = {}
         self._next_turn: deque[Connection] = deque()  # they have more requests than one turn takes
         self._lacking: Final[dict[Connection, None]] = {}  # they wait for memory
+        self._passing: Connection | None = None  # its request goes on although there is no room
+        self._pace: dict[Connection, _Pace] = {}  # of those whose requests are arriving while others wait
         self._calls: Final[deque[Callable[[], None]]] = deque()
         self._poller: Final = make_poller()
         self._wakeup: Final = make_wakeup()
@@ -410,13 +421,21 @@ class Reactor:
     # ------------------------------------------------------------------------------------------- what is looked after
 
     def _share_memory(self) -> None:
-        """Let requests in that waited for memory, in their order."""
+        """Let requests go on that waited for memory: in their order if there is room, or else one that has most."""
         while self._lacking and self._memory.has_room:
-            connection = next(iter(self._lacking))
-            del self._lacking[connection]
-            if connection.lacks_memory:
-                connection.reserve()
-                self._guard(connection, self._flush, connection)
+            self._let_on(next(iter(self._lacking)), all_of_it=False)
+        passing = self._passing
+        if self._lacking and (passing is None or passing.is_closed or not passing.reserved):
+            largest = max(self._lacking, key=lambda each: each.reserved)
+            self._passing = largest if largest.reserved else None
+            if largest.reserved:
+                self._let_on(largest, all_of_it=True)
+
+    def _let_on(self, connection: Connection, *, all_of_it: bool) -> None:
+        del self._lacking[connection]
+        if connection.lacks_memory:
+            connection.reserve(all_of_it=all_of_it)
+            self._guard(connection, self._flush, connection)
 
     def _check(self, now: float) -> None:
         """Close what was idle for too long, the oldest first, and say what was held back."""
@@ -428,8 +447,7 @@ class Reactor:
                 self._close(connection)
         if not BROKEN:
             self._close_lost()
-        if self._lacking:
-            self._cut_slow(now)
+        self._cut_slow(now)
         self._acceptor.check(now)
         self._notices.say_rest()
 
@@ -440,13 +458,25 @@ class Reactor:
                 self._close(connection)
 
     def _cut_slow(self, now: float) -> None:
-        """Close connections whose requests have been arriving for so long that the client has given up on them."""
-        slow = [each for each in self._connections.values() if each.reserved and now - each.reserved_at > _SLOW_S]
-        for connection in slow:
+        """Close connections whose requests arrive too slowly, while others wait for the memory that they take."""
+        before, self._pace = self._pace, {}
+        if not self._lacking:
+            return
+        for connection in list(self._connections.values()):
+            if not connection.reserved or not connection.takes_bytes:
+                continue
+            pace = before.get(connection)
+            arrived = connection.received
+            times = 0
+            if pace is not None and (arrived - pace.received) * _SLOW_S < connection.announced * (now - pace.at):
+                times = pace.times + 1
+            if times < _SLOW_CHECKS:
+                self._pace[connection] = _Pace(now, arrived, times)
+                continue
             self._notices.say(
                 "slow",
-                f"the connection from {connection.peer} was closed: its request of {connection.reserved} bytes has not"
-                f" arrived after {_SLOW_S} s, and others wait for the memory",
+                f"the connection from {connection.peer} was closed: at its pace, its request of {connection.announced} "
+                f"bytes would not arrive within {_SLOW_S} s, and others wait for the memory",
             )
             self._close(connection)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from octavo.broker.answers import Work
 from octavo.broker.broker import Broker
@@ -19,13 +20,15 @@ from octavo.broker.config import METADATA_DIR, Settings, read_node_id, read_sett
 from octavo.broker.listeners import ALL_INTERFACES, Address, read_addresses
 from octavo.broker.wire.api_keys import API_VERSIONS, METADATA
 from octavo.broker.wire.messages import declaration
-from octavo.errors import CannotJoin, InvalidConfig
+from octavo.errors import CannotJoin, InvalidConfig, InvalidInput
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.names import TopicPartition
 from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
-from octavo.server.folders import check_metadata, named_folders
+from octavo.server.folders import check_metadata, named_folders, tell_adopted, tell_strangers
+from octavo.server.kept import tell_kept, tell_remote
 from octavo.server.reactor import Reactor, run_in_thread
 from octavo.server.statistics import ServerStatistics
 from octavo.server.stderr import to_stderr
@@ -33,6 +36,8 @@ from octavo.server.stderr import to_stderr
 _WORKERS: Final = 2  # threads for each kind of work
 _WORKER: Final = "octavo-worker"
 _LOOK_S: Final = 0.1
+
+T = TypeVar("T")
 
 
 class Server:
@@ -46,6 +51,7 @@ class Server:
         *,
         say: Callable[[str], object] | None = None,
         temporary: Path | None = None,
+        adopted: Sequence[TopicPartition] = (),
     ) -> None:
         """Do not call this; use `serve`."""
         config = settings.config
@@ -54,18 +60,20 @@ class Server:
         self._temporary: Final = temporary
         self._listeners: Final = listeners
         self._workers: Final = {
-            kind: ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
+            kind: _Workers(self._tell_failure, _WORKERS, thread_name_prefix=f"{_WORKER}-{kind.value}") for kind in Work
         }
+        self._say: Final = say or to_stderr
         self.broker: Final = Broker(
             directory,
             config,
-            say=say or to_stderr,
-            properties=settings.properties,
+            say=self._say,
+            properties={**settings.properties, **directory.assumed_settings},
             is_member=settings.member is not None,
         )
         for sentence in (*settings.warnings, *tell_found(directory.reports, directory.ignored)):
             self.broker.say(sentence)
         self._reactor: Final = Reactor(self.broker, self._listeners, self._workers)
+        _import_for_first_requests()
         self._background: Final = Background(
             directory,
             retention_check_interval_ms=config.log_retention_check_interval_ms,
@@ -80,6 +88,10 @@ class Server:
         self._heartbeats: Heartbeats | None = None
         self._has_joined: Final = threading.Event()  # a member may serve, or has failed to
         if settings.member is None:
+            self._tell(tell_adopted(adopted))
+            self._tell(tell_strangers(directory.strangers()))
+            self._tell_kept()
+            self._tell(tell_remote(directory.remote_parts()))
             self._background.start()
             self._reactor.accept()
         else:
@@ -93,12 +105,12 @@ class Server:
                 listeners,
                 self._reactor,
                 self._workers,
-                self._background.start,  # not before: by old settings, it could delete what is to be kept
+                self._begin_work,  # not before: by old settings, it could delete what is to be kept
                 self._has_joined.set,
             )
             self._heartbeats = Heartbeats(self.broker.member.pulse, self.broker.node_id)
         self._thread: Final[threading.Thread] = run_in_thread(self._reactor)
-        self._workers[Work.APPEND].submit(_load)
+        self._workers[Work.APPEND].submit(prepare)  # which takes a moment, and which only appends need
         if settings.member is None:
             self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
         self._closing: Final = threading.RLock()  # held by the one who closes
@@ -154,6 +166,25 @@ class Server:
         if member is not None:
             self._reactor.call(member.leave_at_once)
 
+    def _tell_failure(self, error: Exception) -> None:
+        self.broker.notices.say("work", f"something that was left to another thread failed: {error!r}")
+
+    def _begin_work(self) -> None:
+        """Begin to work in the background: the settings are those that the cluster has."""
+        self._background.start()
+        self._workers[Work.QUERY].submit(self._tell_kept)
+
+    def _tell_kept(self) -> None:
+        """Say what is kept because nobody has said for how long, if anything is."""
+        if self.directory.assumed_settings:
+            self._tell(tell_kept(self.directory.kept_for_want_of_retention()))
+
+    def _tell(self, sentences: Sequence[str]) -> None:
+        """Say all of these, however many they are."""
+        for sentence in sentences:
+            with contextlib.suppress(Exception):  # a closed stderr is no reason to stop serving
+                self._say(sentence)
+
     def _leave(self) -> None:
         """Leave the cluster: have other brokers lead the partitions of this one, if there are any."""
         member = self.broker.member
@@ -190,11 +221,30 @@ class Server:
         self.close()
 
 
-def _load() -> None:
-    """Import what the first requests need, while the broker already listens."""
+class _Workers(ThreadPoolExecutor):
+    """Threads whose work nobody waits for: what fails in it is told."""
+
+    def __init__(self, tell: Callable[[Exception], object], count: int, *, thread_name_prefix: str) -> None:
+        super().__init__(count, thread_name_prefix)
+        self._tell: Final = tell
+
+    def submit(self, work: Callable[..., T], /, *arguments: Any, **named: Any) -> Future[T]:
+        """Have one of the threads do something."""
+
+        def do() -> T:
+            try:
+                return work(*arguments, **named)
+            except Exception as error:
+                self._tell(error)
+                raise
+
+        return super().submit(do)
+
+
+def _import_for_first_requests() -> None:
+    """Import what is needed for the first answers, before there are threads that could import it, too."""
     for api_key in (API_VERSIONS, METADATA):
         declaration(api_key, 0, "request")
-    prepare()
 
 
 def serve(
@@ -205,6 +255,7 @@ def serve(
     say: Callable[[str], object] | None = None,
     on_progress: OnProgress | None = None,
     on_wait: Callable[[str], object] | None = None,
+    adopt: bool = False,
 ) -> Server:
     """Serve a data directory to Kafka clients, in threads of this process.
 
@@ -218,6 +269,7 @@ def serve(
     on_progress: called with the progress of checking a partition, after an unclean shutdown. What it raises ends the
         start
     on_wait: called now and then with what a member of a cluster waits for. What it raises ends the start
+    adopt: make topics of partitions that the metadata do not know, such as those that were copied here
 
     Raises `InvalidConfig` and `InvalidInput`, what `DataDirectory.open` raises, `OSError` if the address cannot be
     used, and `CannotJoin` if the broker cannot be a member of its cluster.
@@ -228,10 +280,13 @@ def serve(
     settings.warnings.extend(warnings)
     node_id = read_node_id(settings.properties)
     folders, temporary = _folders(data, settings)
-    if settings.member is None:
+    if settings.member is not None and adopt:
+        raise InvalidInput("a member of a cluster adopts nothing: its controllers decide which topics there are")
+    if settings.member is None and not adopt:
         check_metadata(folders)
     # Listen first: opening a directory after a crash may take long, and clients that come meanwhile wait their turn.
     listeners: list[Listener] = []
+    adopted: Sequence[TopicPartition] = ()
     try:
         listeners += _listen(addresses, settings.config.socket_listen_backlog_size)
         if settings.member is not None:
@@ -241,12 +296,21 @@ def serve(
                 settings, addresses, folders, on_progress, on_wait, say or to_stderr
             )
         else:
+            if adopt:
+                from octavo.log.metadata.handover import adopt_strangers
+                from octavo.log.metadata.store import FIRST_NODE
+
+                adopted = adopt_strangers(folders, new_node_id=FIRST_NODE if node_id is None else node_id)
             # Without settings the directory knows best; with them they are those of a broker.
             directory = DataDirectory.open(
-                folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
+                folders,
+                broker_config=settings.properties or None,
+                node_id=node_id,
+                on_progress=on_progress,
+                as_broker=True,
             )
         try:
-            server = Server(directory, listeners, settings, say=say, temporary=temporary)
+            server = Server(directory, listeners, settings, say=say, temporary=temporary, adopted=adopted)
         except BaseException:
             directory.close()
             raise

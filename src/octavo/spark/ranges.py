@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final, NamedTuple, TypeVar
 
 from octavo.errors import BadDirectory, DataLoss, InvalidInput
 from octavo.log.checkpoints import WatchedCheckpoints
 from octavo.log.names import TopicPartition
+from octavo.log.tiers import RemotePart
+from octavo.log.watched.remote_parts import tiered_topics
 from octavo.log.watched.watched_log import WatchedLog
 from octavo.spark.limits import MAX_TIMESTAMP, check_named
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets
@@ -38,6 +41,12 @@ class SourceLog(NamedTuple):
     start: int
     end: int  # the offset after the last one that may be read
     undecided_below: int | None = None  # set if tasks must find the last stable offset: its upper bound
+    remote: RemotePart | None = None  # what of a tiered partition is not here
+
+    @property
+    def earliest(self) -> int:
+        """The first offset of the partition, wherever it is kept."""
+        return self.start if self.remote is None else min(self.start, self.remote.first)
 
     def offset_at(self, timestamp_ms: int, *, skips: bool) -> int | None:
         """Find the first offset with this timestamp or a later one.
@@ -77,6 +86,7 @@ class Logs:
         self._known: dict[TopicPartition, _Known] = {}
         self._checkpoints: Final[dict[Place, WatchedCheckpoints]] = {}
         self._clusters: Final = Clusters()
+        self._tiered: Final = cache(tiered_topics)  # by the data directory
         self.empty: frozenset[TopicPartition] = frozenset()  # partitions without segments at the last look
 
     def look(self, *, must_be_there: bool = True) -> Sources:
@@ -88,12 +98,17 @@ class Logs:
         known = [
             (self._known.setdefault(partition, _Known(self._checkpoints)), found[partition]) for partition in found
         ]
-        sources = in_threads(lambda each: each[0].look(each[1], self._options, self._decides), known)
+        sources = in_threads(lambda each: each[0].look(each[1], self._options, self._decides, self._is_tiered), known)
         looked = dict(zip(found, sources, strict=True))
         self.empty = frozenset(partition for partition, source in looked.items() if source is None)
         if must_be_there and found and len(self.empty) == len(found):
             raise BadDirectory(found[min(found)][0].folder, "there are no segments in this folder")
         return {partition: source for partition, source in looked.items() if source is not None}
+
+    def _is_tiered(self, replica: Replica) -> bool | None:
+        """Return whether a topic is tiered, if the metadata beside it tell."""
+        topics = self._tiered(replica.folder.parent) if replica.root.is_local else None
+        return None if topics is None else replica.partition.topic in topics
 
     def plan(self, make: Callable[[Sources], T], sources: Sources | None = None, *, must_be_there: bool = True) -> T:
         """Call `make` with the partitions as they are now, or with `sources` from an earlier look.
@@ -122,13 +137,22 @@ class _Known:
         self.replicas: Final = ReplicaLogs(checkpoints)
         self._has_told = False
 
-    def look(self, replicas: list[Replica], options: Options, decides: bool) -> SourceLog | None:
+    def look(
+        self,
+        replicas: list[Replica],
+        options: Options,
+        decides: bool,
+        is_tiered: Callable[[Replica], bool | None],
+    ) -> SourceLog | None:
         """Return the partition as it is now; None if it has no segments yet, or no longer."""
         opened = self.replicas.look(replicas)
         if opened is None:
             return None
         self._tell_of_end(opened.log, options)
-        return _bounded(opened, options, decides)
+        source = _bounded(opened, options, decides)
+        if opened.replica.segments is not None:  # just these are wanted
+            return source
+        return source._replace(remote=opened.log.remote_part(lambda: is_tiered(opened.replica)))
 
     def _tell_of_end(self, log: WatchedLog, options: Options) -> None:
         """Warn once if the recorded high watermark is beyond the log end offset, or if none is recorded."""
@@ -182,12 +206,14 @@ def resolve(limit: Limit, options: Options, sources: Sources, *, starting: bool)
         source = sources[partition]
         timestamp_ms = limit.timestamp_ms if limit.timestamps is None else limit.timestamps[partition]
         if timestamp_ms is not None and timestamp_ms not in (EARLIEST, LATEST):
+            if source.remote is not None:  # the offset may be there
+                report_data_loss(options, partition, source.remote.first, source.remote.end, str(source.remote))
             return _by_time(source, timestamp_ms, must_match, skips)
         offset = timestamp_ms
         if offset is None:
             offset = limit.offset if limit.offsets is None else limit.offsets[partition]
         assert offset is not None
-        return {EARLIEST: source.start, LATEST: source.end}.get(offset, offset)
+        return {EARLIEST: source.earliest, LATEST: source.end}.get(offset, offset)
 
     return dict(zip(sources, in_threads(offset_of, sources), strict=True))
 
@@ -239,10 +265,17 @@ def clip_to_log(options: Options, source: SourceLog, first: int, end: int) -> Of
     start = max(first, min(source.start, end))
     stop = max(start, min(end, source.end))
     if start > first:
-        report_data_loss(options, source.replica.partition, first, start)
+        report_start_loss(options, source, first, start)
     if stop < end:
         report_data_loss(options, source.replica.partition, stop, end)
     return OffsetRange(source, start, stop)
+
+
+def report_start_loss(options: Options, source: SourceLog, first: int, end: int) -> None:
+    """Report that offsets before the start of what can be read are missing, as `report_data_loss` does."""
+    remote = source.remote
+    reason = None if remote is None or end <= remote.first else str(remote)
+    report_data_loss(options, source.replica.partition, first, end, reason)
 
 
 def report_data_loss(

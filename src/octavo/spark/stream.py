@@ -180,7 +180,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         ends = {}
         for partition, source in sources.items():
-            begun = before.get(partition, source.start)
+            begun = before.get(partition, source.earliest)
             log_end = source.log.end_offset
             if log_end < begun:
                 reason = (
@@ -218,7 +218,7 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             source = sources.get(partition)
             first = starts.get(partition)
             if first is None:
-                first = 0 if source is None else source.start
+                first = 0 if source is None else source.earliest
                 if first > 0:
                     reason = f"Added partition {partition} starts from {first} instead of 0."
                     report_data_loss(self._options, partition, 0, first, reason)
@@ -252,4 +252,4 @@ class OctavoStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _begin(sources: Sources, before: Offsets, partition: TopicPartition) -> int:
     """Return the offset where reading continues in a partition. A new partition is read from its start."""
     offset = before.get(partition)
-    return sources[partition].start if offset is None else offset
+    return sources[partition].earliest if offset is None else offset

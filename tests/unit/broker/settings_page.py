@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "broker-settings.md"
 _TEXT = """\
 # Settings of the broker
 
-What becomes of each setting that a broker of Apache Kafka 4.3 has, if it is in the file that `octavo serve --config`
+What becomes of each setting that a broker of Apache Kafka 4.3 has, if it is in the file that `octavo serve FILE`
 gets, or in `config` of `octavo.serve`. [broker.md](broker.md) tells more. This page is generated: `python -m
 tests.unit.broker.settings_page`.
 

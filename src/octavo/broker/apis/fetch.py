@@ -203,6 +203,7 @@ class _Fetch:
             ask = followed_epoch_end if is_followed else epoch_end
             end = ask(log, each.last_fetched_epoch)
             if end.epoch < 0 or each.offset < log.start_offset:
+                self._broker.tell_remote(log, each.offset)
                 return self._failed(each, ErrorCode.OFFSET_OUT_OF_RANGE)
             if end.epoch < each.last_fetched_epoch or end.end_offset < each.offset:
                 self._must_answer = True
@@ -210,6 +211,8 @@ class _Fetch:
         try:
             part = self._read_log(found, each.offset, max(0, max_bytes), at_least_one=at_least_one)
         except LogError as error:
+            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._broker.tell_remote(log, each.offset)
             return self._failed(each, error.code)
         except (FormatError, OSError) as error:
             if not log.is_open:  # its topic was deleted a moment ago

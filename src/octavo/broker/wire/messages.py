@@ -39,12 +39,16 @@ from octavo.broker.wire.primitives import (
     uvarint,
 )
 from octavo.errors import MalformedRequest
+from octavo.log.ownership.fork_safe import make_rlock
 
 Struct = SimpleNamespace  # a structure of a request
 Content = Mapping[str, Any]  # a structure of a response
 
 _SIZED: Final = {"string", "bytes", "records"}
 _NO_UUID: Final = bytes(16)
+# Held while something of kio is imported. Its packages import their modules, and whoever imports a module imports its
+# package first: if two threads do that, each waits for the other, and Python has one of them fail.
+_IMPORTING: Final = make_rlock()
 _SHORT_BODY: Final = 256  # bytes
 _SHORT_BODIES: Final = 2048  # so that the heartbeats of very large groups are among them
 _ABSENT: Final = b"\xff"  # stands before a structure that may be null, and is
@@ -126,20 +130,22 @@ def _codec(api_key: int, version: int, kind: str) -> tuple[Read, Write]:
 
 
 def _newest_version(api_key: int) -> int:
-    from kio.schema.index import api_key_map, schema_name_map
+    with _IMPORTING:
+        from kio.schema.index import api_key_map, schema_name_map
 
-    return max(schema_name_map[api_key_map[api_key]])
+        return max(schema_name_map[api_key_map[api_key]])
 
 
 def declaration(api_key: int, version: int, kind: str) -> Any:
-    """Return kio's declaration of a request or a response."""
-    from pkgutil import resolve_name
+    """Return kio's declaration of a request or a response. Any thread may ask for it."""
+    with _IMPORTING:
+        from pkgutil import resolve_name
 
-    from kio.schema.index import api_key_map, schema_name_map
-    from kio.static.constants import EntityType
+        from kio.schema.index import api_key_map, schema_name_map
+        from kio.static.constants import EntityType
 
-    paths = schema_name_map[api_key_map[api_key]][version]
-    return resolve_name(paths[EntityType.request] if kind == "request" else paths[EntityType.response])
+        paths = schema_name_map[api_key_map[api_key]][version]
+        return resolve_name(paths[EntityType.request] if kind == "request" else paths[EntityType.response])
 
 
 # Structures

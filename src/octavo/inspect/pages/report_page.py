@@ -23,6 +23,7 @@ from octavo.inspect.report.summary import (
     time_range,
     topics_of,
 )
+from octavo.log.tiers import list_parts
 
 _MOST_BARS: Final = 15
 _MOST_LANES: Final = 40
@@ -77,8 +78,16 @@ def _head(summary: DirectorySummary, topics: Sequence[TopicSummary], written: st
     )
     return (
         f'<header class="top"><h1>{text(str(summary.path.absolute()))}</h1>'
-        f'<p class="quiet">as it was on {text(written)}</p><dl class="tiles">{drawn}</dl></header>'
+        f'<p class="quiet">as it was on {text(written)}</p><dl class="tiles">{drawn}</dl>{_remote(summary)}</header>'
     )
+
+
+def _remote(summary: DirectorySummary) -> str:
+    """Return a paragraph on tiered partitions; nothing if there are none."""
+    if not summary.remote:
+        return ""
+    parts = text(", ".join(list_parts(summary.remote)))
+    return f'<p class="quiet">Tiered, with older records in remote storage: {parts}</p>'
 
 
 def _found(summary: DirectorySummary) -> tuple[str, str]:

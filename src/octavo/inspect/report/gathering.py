@@ -17,6 +17,7 @@ from octavo.inspect.report.summary import DirectorySummary, PartitionSummary
 from octavo.inspect.report.survey import found_problem, survey_partition
 from octavo.inspect.verify import check_directory
 from octavo.inspect.verify.tasks import Task, What, find_tasks, sentence_of
+from octavo.log.watched.remote_parts import remote_parts
 from octavo.records.processors import usable_processors
 
 _WORTH_PROCESSES: Final = 256 << 20  # bytes; a process takes half a second to start
@@ -63,6 +64,9 @@ def gather(
     there = sorted((each for each in summaries if not each.is_gone), key=lambda each: order[each.folder])
     is_partition = [task.path for task in partitions] == [path]
     summary = DirectorySummary(path, there, verify)
+    folders = {each.folder for each in there}
+    parts = remote_parts(path.absolute().parent if is_partition else path)
+    summary.remote = [part for part in parts if part.partition.folder in folders]
     if verify and not is_partition:
         _add_own_problems(summary)
     return summary

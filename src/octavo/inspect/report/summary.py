@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.log.names import TopicPartition
+from octavo.log.tiers import RemotePart
 from octavo.records.layout import NO_TIMESTAMP
 
 SIZES: Final = 32  # the number of classes of sizes; class n has sizes from 2^n to 2^(n+1) - 1
@@ -96,6 +97,7 @@ class DirectorySummary:
     is_verified: bool
     other_problems: list[FoundProblem] = field(default_factory=list)  # of the directory's own files
     failure: str | None = None  # why these could not be read
+    remote: list[RemotePart] = field(default_factory=list)  # what of tiered partitions is in remote storage only
 
     @property
     def problems(self) -> list[FoundProblem]:

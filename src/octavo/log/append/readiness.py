@@ -15,10 +15,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from octavo.errors.root import Signal
+from octavo.log.ownership.fork_safe import make_rlock
 
 _QUICKLY_INFLATED: Final = 4 << 20  # bytes of decompressed records that are checked without a noticeable pause
 _QUICKLY_INTERPRETED: Final = 32 << 10  # bytes; interpreted kernels take up to 20 ms for so many
 
+_PREPARING: Final = make_rlock()  # two threads that import the same modules may each wait for the other
 _is_prepared = False
 _is_loaded = False  # nothing is left to be loaded
 _is_settled = False
@@ -99,8 +101,14 @@ def prepare() -> None:
     """Import what every append needs. Call this in a thread that may pause.
 
     If the first import of NumPy is interrupted, the process can never import it again. Interrupts come in the main
-    thread, so that another one imports it.
+    thread, so that another one imports it. If another thread is at it already, this waits for that one.
     """
+    if not _is_prepared:
+        with _PREPARING:
+            _prepare()
+
+
+def _prepare() -> None:
     global _is_prepared
     if not _is_prepared:
         if threading.current_thread() is threading.main_thread():

@@ -4,6 +4,11 @@ Where Apache Kafka has run, its settings are in its `server.properties`; the met
 changed while it ran. So the defaults cannot be trusted there. A topic's configuration counts as known only if every
 setting that can cause records to be deleted is given by the topic, by the metadata, or by the `server.properties` that
 the caller provides. A directory that only Octavo has written never had settings other than Kafka's defaults.
+
+That is for programs. A broker has to do what its settings say, as Kafka would: those of the topic, those in the
+metadata, those that it was started with, and defaults for all others. There is one exception, because what was deleted
+by mistake is gone: where another broker has served, no default of Kafka's says how long records are kept. They are kept
+for ever until one of these settings says otherwise, as if the broker had been started with `log.retention.ms=-1`.
 """
 
 from __future__ import annotations
@@ -21,8 +26,9 @@ BROKER_RESOURCE: Final = 4  # ConfigResource.Type
 ALL_BROKERS: Final = ""  # the resource name for settings of all brokers
 
 _POLICY: Final = "cleanup.policy"
+_TIME: Final = "retention.ms"
 # Settings that decide which records are removed, if the cleanup policy allows it.
-_OF_DELETION: Final = ("retention.ms", "retention.bytes")
+_OF_DELETION: Final = (_TIME, "retention.bytes")
 _OF_COMPACTION: Final = ("delete.retention.ms", "min.compaction.lag.ms")
 _MINUTE_MS: Final = 60 * 1000
 _HOUR_MS: Final = 60 * _MINUTE_MS
@@ -39,7 +45,7 @@ STAND_INS: Final[dict[str, tuple[str, ...]]] = {
     "flush.messages": ("log.flush.interval.messages",),
     "flush.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
     _POLICY: ("log.cleanup.policy",),
-    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    _TIME: ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     "retention.bytes": ("log.retention.bytes",),
     "delete.retention.ms": ("log.cleaner.delete.retention.ms",),
     "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
@@ -59,6 +65,9 @@ STAND_INS: Final[dict[str, tuple[str, ...]]] = {
     "local.retention.bytes": ("log.local.retention.bytes",),
 }
 
+RETENTION: Final = frozenset(STAND_INS[_TIME])
+KEPT_BY_DEFAULT: Final = {"log.retention.ms": str(UNLIMITED)}
+
 
 class TopicConfig(NamedTuple):
     """The configuration of a topic, as far as it is known."""
@@ -74,11 +83,29 @@ UNKNOWN: Final = TopicConfig(LogConfig(retention_ms=UNLIMITED), is_known=False, 
 class BrokerDefaults:
     """The settings of one broker, under the names of the topic settings."""
 
-    def __init__(self, metadata: MetadataStore, server_properties: Mapping[str, str] | None = None) -> None:
-        """`server_properties`: those of the broker; None if they are not known. Raises `InvalidConfig`."""
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        server_properties: Mapping[str, str] | None = None,
+        *,
+        as_broker: bool = False,
+        was_served: bool | None = None,
+    ) -> None:
+        """Read the settings. Raises `InvalidConfig`.
+
+        server_properties: those of the broker; None if they are not known
+        as_broker: the broker is this process, so what it was not told has Kafka's defaults, except for retention
+        was_served: whether Apache Kafka has run on the directory; by default, whether a broker was registered there
+        """
+        was_served = bool(metadata.image.brokers) if was_served is None else was_served
         self._metadata = metadata
-        self._server_properties = server_properties or {}
-        self._are_all = server_properties is not None or not metadata.image.brokers
+        self._server_properties = dict(server_properties or {})
+        self._are_all = server_properties is not None or not was_served
+        self.assumed: Final[Mapping[str, str]] = (
+            KEPT_BY_DEFAULT if as_broker and was_served and not RETENTION & self._server_properties.keys() else {}
+        )
+        self._server_properties |= self.assumed
+        self._as_broker = as_broker
         self._values = self._read(None, {})
 
     def check(self, broker: str, changes: Mapping[str, str | None]) -> None:
@@ -90,12 +117,12 @@ class BrokerDefaults:
         self._values = self._read(None, {})
 
     def _read(self, changed: str | None, changes: Mapping[str, str | None]) -> dict[str, str]:
-        settings = dict(self._server_properties)
-        for broker in (ALL_BROKERS, str(self._metadata.node_id)):
+        dynamic: dict[str, str] = {}
+        for broker in self._brokers:
             stored = self._metadata.image.configs.get((BROKER_RESOURCE, broker), {})
             merged = {**stored, **changes} if broker == changed else stored
-            settings |= {name: value for name, value in merged.items() if value is not None}
-        values = topic_values(settings)
+            dynamic |= {name: value for name, value in merged.items() if value is not None}
+        values = topic_values(self._server_properties | dynamic)
         LogConfig.from_stored(values)  # raises, before anything is changed
         return values
 
@@ -109,7 +136,18 @@ class BrokerDefaults:
         values = {**self._values, **topic.config}
         unknown = () if self._are_all else tuple(name for name in _decisive(values.get(_POLICY)) if name not in values)
         config = LogConfig.from_stored({**values, **{name: str(UNLIMITED) for name in unknown if name in _OF_DELETION}})
-        return TopicConfig(config, not unknown, config.is_compacted or _POLICY in unknown)
+        return TopicConfig(config, not unknown or self._as_broker, config.is_compacted or _POLICY in unknown)
+
+    def awaits_retention(self, topic: Topic) -> bool:
+        """Return whether a topic's records are kept only because nobody has said for how long."""
+        if not self.assumed or _TIME in topic.config or not self.config_of(topic).config.is_deleted:
+            return False
+        of_brokers = (self._metadata.image.configs.get((BROKER_RESOURCE, broker), {}) for broker in self._brokers)
+        return not any(RETENTION & configs.keys() for configs in of_brokers)
+
+    @property
+    def _brokers(self) -> tuple[str, str]:
+        return (ALL_BROKERS, str(self._metadata.node_id))
 
 
 def _decisive(policy: str | None) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
+from octavo.log.watched.warnings import warn_of_remote_part
 from octavo.log.watched.watched_directory import WatchedDirectory
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from octavo.log.staging.commits import StagedCommits
     from octavo.log.staging.outcome import ExpectedTopic, StagedCommit
     from octavo.log.staging.writer import StagedFile
+    from octavo.log.tiers import RemotePart
     from octavo.schemas.metadata.record import MetadataRecord
 
 _LOCK_INTERVAL_S: Final = 0.05
@@ -69,6 +71,7 @@ class DataDirectory(ClosedByWith):
         self._clock = clock
         self.monotonic_ms: Final = monotonic  # for what happens after some time
         self.new_id: Final = new_id  # returns ids that nobody has had
+        self._defaults: Final = defaults
         self._lock = make_rlock()  # held while topics are created, changed and deleted, and staged batches committed
         self._is_open = True
         self._is_in_charge = metadata.others_decide() is None
@@ -102,6 +105,7 @@ class DataDirectory(ClosedByWith):
         on_progress: OnProgress | None = ...,
         lock_timeout: float = ...,
         node_id: int | None = ...,
+        as_broker: bool = ...,
     ) -> DataDirectory: ...
 
     @overload
@@ -123,6 +127,7 @@ class DataDirectory(ClosedByWith):
         on_progress: OnProgress | None = None,
         lock_timeout: float = 0,
         node_id: int | None = None,
+        as_broker: bool = False,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
@@ -137,6 +142,9 @@ class DataDirectory(ClosedByWith):
         on_progress: called with the progress of checking a partition, after an unclean shutdown
         lock_timeout: how many seconds to wait while another process has the directory open
         node_id: the id of the node that the directory belongs to; a new directory gets it, by default 1
+        as_broker: be the broker of the directory: what settings say is done, and what they leave open has Kafka's
+            defaults. Only how long records are kept has no default where Apache Kafka has run; see
+            `kept_for_want_of_retention`
 
         A commit of staged batches that was interrupted is finished; see `commit_staged`.
 
@@ -165,14 +173,15 @@ class DataDirectory(ClosedByWith):
                 raise BadDirectory(several[0], f"it belongs to node {known.node_id}, not to node {node_id}")
             if not even_if_replicated:
                 known.check_charge()
-            _check(folders, known, BrokerDefaults(known, broker_config), storage, may_have_gaps=may_have_gaps)
+            known_defaults = BrokerDefaults(known, broker_config, as_broker=as_broker)
+            _check(folders, known, known_defaults, storage, may_have_gaps=may_have_gaps)
             has_journal = any((path / COMMIT_JOURNAL).exists() for path in several)
             if has_journal:
                 _commits(several, storage).check()
             storage = folders[0].storage  # changes begin here; this storage refuses them in a forked process
             new_node_id = FIRST_NODE if node_id is None else node_id
             metadata = MetadataStore.open(several, storage=storage, read_only=False, new_node_id=new_node_id)
-            defaults = BrokerDefaults(metadata, broker_config)
+            defaults = BrokerDefaults(metadata, broker_config, as_broker=as_broker)
             directory = DataDirectory(
                 folders,
                 metadata,
@@ -186,6 +195,8 @@ class DataDirectory(ClosedByWith):
             directory._topics.open_logs()
             if has_journal and directory.is_in_charge:
                 directory._resolve()
+            for part in () if as_broker else directory.remote_parts():  # a broker tells its operator
+                warn_of_remote_part(part)
         except BaseException as error:
             abandon(folders, error)
             raise
@@ -291,6 +302,32 @@ class DataDirectory(ClosedByWith):
         """Keep the configuration of a group, or of another resource that logs know nothing of."""
         with self._changing():
             self._metadata.set_resource_config(resource_type, name, config)
+
+    @property
+    def assumed_settings(self) -> Mapping[str, str]:
+        """The settings of the broker that nobody has given, and that are not Kafka's defaults."""
+        return self._defaults.assumed
+
+    def kept_for_want_of_retention(self) -> dict[str, int]:
+        """Return the topics that are kept only because nobody has said for how long.
+
+        For each of them: how many bytes Kafka's default would delete now.
+        """
+        from octavo.log.directory.by_default import expiring_bytes
+
+        waiting = {name for name, topic in self.topics.items() if self._defaults.awaits_retention(topic)}
+        logs = (log for log in self.logs if log.partition.topic in waiting)
+        return expiring_bytes(((log.partition, log.config, log.view) for log in logs), self.now_ms())
+
+    def strangers(self) -> dict[TopicPartition, int]:
+        """Return the partitions that have folders but are not in the metadata, each with the bytes of its records."""
+        known = {(name, number) for name, topic in self.topics.items() for number in topic.partitions}
+        strangers = {log.partition: log for log in self.logs if log.partition not in known}
+        return {name: sum(segment.size for segment in log.segments) for name, log in sorted(strangers.items())}
+
+    def remote_parts(self) -> list[RemotePart]:
+        """Return the offsets of all tiered partitions that are in remote storage only."""
+        return [part for log in self.logs if (part := log.remote_part) is not None]
 
     # -------------------------------------------------------------------------------------------------------- cluster
 

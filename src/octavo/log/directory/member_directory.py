@@ -32,7 +32,7 @@ from octavo.log.followed.opening import open_followed
 from octavo.log.followed.own_snapshots import MetadataLimits
 from octavo.log.log import Log
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, Topic
-from octavo.log.names import Aside, TopicPartition
+from octavo.log.names import BOOTSTRAP_CHECKPOINT, Aside, TopicPartition
 from octavo.log.partition_folders import Paths, check_data_folder, folder_paths
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import DISK, Storage
@@ -67,7 +67,6 @@ class MemberDirectory(DataDirectory):
         )
         self.metadata: Final[FollowedMetadata] = metadata.followed
         self._folder: Final = folder
-        self._defaults: Final = defaults
         self._ids: Final[dict[TopicIdPartition, TopicPartition]] = {}  # the partitions whose topic ids are known
         self._configs: dict[tuple[int, str], dict[str, str]] = {}  # those that the logs have
         self._has_adopted = False
@@ -268,7 +267,8 @@ def open_member(
             path, folder.lock, storage=folder.storage, clock=clock, limits=limits, on_damage=on_damage
         )
         metadata = MemberMetadata(path, followed, node_id=node_id, storage=folder.storage, clock=clock)
-        defaults = BrokerDefaults(metadata, broker_config)
+        was_served = (path / BOOTSTRAP_CHECKPOINT).exists()  # an empty folder that this broker takes gets none
+        defaults = BrokerDefaults(metadata, broker_config, as_broker=True, was_served=was_served)
         _check(folder, followed.image, defaults, node_id)
         directory = MemberDirectory(
             folder, metadata, defaults, storage=folder.storage, clock=clock, monotonic=monotonic, new_id=new_id

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -33,7 +33,7 @@ from octavo.log.files.text_checkpoint import read_epochs
 from octavo.log.metadata.cluster_log import FOLDER, has_cluster_log, snapshot_records
 from octavo.log.metadata.image import PartitionState
 from octavo.log.metadata.server_properties import ChangedSetting, differences, needed_settings
-from octavo.log.metadata.store import MetadataStore
+from octavo.log.metadata.store import FIRST_NODE, MetadataStore
 from octavo.log.metadata.used_producer_ids import first_free_producer_id
 from octavo.log.names import (
     BOOTSTRAP_CHECKPOINT,
@@ -48,6 +48,7 @@ from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.partition_folders import check_data_folder, find_all_partitions
 from octavo.log.segment.batch_walk import walk
 from octavo.log.storage import DISK, Storage
+from octavo.log.tiers import RemotePart
 from octavo.records.layout import BATCH_HEADER
 
 KEPT_FOR_EVER: Final = {"retention.ms": "-1"}
@@ -73,6 +74,8 @@ class Handover:
     unclean: tuple[Path, ...]  # folders without a clean shutdown: Kafka checks their logs when it starts
     settings: Mapping[str, str]  # for server.properties
     differences: tuple[ChangedSetting, ...] = ()  # settings that differ from what Kafka was running with
+    expiring: Mapping[str, int] = field(default_factory=dict)  # bytes of topics that Kafka's default retention deletes
+    remote: tuple[RemotePart, ...] = ()  # what of tiered topics is in remote storage only
     finished_commit: bool = False  # whether a commit of staged batches was pending, and is finished now
 
 
@@ -102,6 +105,31 @@ def handover(folders: Sequence[Path], *, storage: Storage = DISK) -> Handover:
         write_lost_ids(store, storage, {partition: each.path for partition, each in seen.found.items()})
         raised = _set_partitions(store, seen.found)
         return _report(store, folders, seen.found, seen.strangers, raised)
+
+
+def adopt_strangers(
+    folders: Sequence[Path], *, new_node_id: int = FIRST_NODE, storage: Storage = DISK
+) -> tuple[TopicPartition, ...]:
+    """Add all topics that have partitions in `folders` but are missing from the metadata. Returns these partitions.
+
+    They get the settings that a hand-over gives them. Folders that contradict each other, or the metadata, are refused,
+    and everything is left as it is. Raises `DirectoryLocked`, `OthersDecide`, `BadDirectory`, `CorruptFile` and
+    `OSError`.
+    """
+    existing = [folder for folder in folders if folder.is_dir()]
+    if not find_all_partitions(existing):
+        return ()
+    with ExitStack() as locks:
+        for folder in existing:
+            locks.enter_context(DirectoryLock.acquire(folder, storage))
+        seen = _look(existing, storage)
+        if seen.strangers:
+            store = MetadataStore.open(existing, storage=storage, read_only=False, new_node_id=new_node_id)
+            store.reserve_producer_ids(seen.first_free_producer_id)
+            for topic in seen.strangers:
+                _adopt(store, topic, seen.found, COMPACTED if topic in COMPACTED_TOPICS else KEPT_FOR_EVER)
+            write_lost_ids(store, storage, {partition: each.path for partition, each in seen.found.items()})
+    return tuple(sorted(partition for partition in seen.found if partition.topic in seen.strangers))
 
 
 class _Found(NamedTuple):

@@ -12,6 +12,7 @@ from octavo.log.names import META_PROPERTIES
 from octavo.log.partition_folders import find_partitions
 
 if TYPE_CHECKING:
+    from octavo.log.tiers import RemotePart
     from octavo.log.watched.watched_log import WatchedLog
 
 _log: Final = logging.getLogger("octavo.log")
@@ -32,6 +33,12 @@ def warn_of_hidden_records(log: WatchedLog) -> None:
             REPLICATION,
             log.end_offset - log.start_offset,
         )
+
+
+def warn_of_remote_part(part: RemotePart | None) -> None:
+    """Warn that a part of a tiered partition is not here, if there is one."""
+    if part is not None:
+        _log.warning("%s", part)
 
 
 def warn_of_directories_inside(folders: Iterable[Path]) -> None:

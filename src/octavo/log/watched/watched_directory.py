@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,12 @@ from octavo.log.files.meta_properties import check_one_node, read_meta_propertie
 from octavo.log.names import TopicPartition
 from octavo.log.partition_folders import METADATA_PARTITION, find_partitions
 from octavo.log.storage import Storage
-from octavo.log.watched.warnings import warn_of_directories_inside, warn_of_hidden_records, warn_of_unreadable_metadata
+from octavo.log.watched.warnings import (
+    warn_of_directories_inside,
+    warn_of_hidden_records,
+    warn_of_remote_part,
+    warn_of_unreadable_metadata,
+)
 from octavo.log.watched.watched_log import WatchedLog
 
 if TYPE_CHECKING:
@@ -71,8 +77,10 @@ class WatchedDirectory(ClosedByWith):
             for folder, checkpoints in self._checkpoints.items():
                 path = folder / wanted.folder
                 if path.is_dir():
-                    log = WatchedLog(self._storage, path, wanted, self._config(topic), checkpoints)
+                    config = self._config(topic)
+                    log = WatchedLog(self._storage, path, wanted, config, checkpoints)
                     warn_of_hidden_records(log)
+                    warn_of_remote_part(log.remote_part(partial(bool, config.remote_storage_enable)))
                     return self._logs.setdefault(wanted, log)
         raise UnknownPartition(f"there is no partition {partition} of a topic {topic!r}")
 

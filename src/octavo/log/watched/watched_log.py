@@ -16,7 +16,8 @@ from octavo.log.reading.read_view import ReadResult, abort_bound
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
-from octavo.log.storage import FileStatus, Storage
+from octavo.log.storage import DISK, FileStatus, Storage
+from octavo.log.tiers import RemotePart, remote_part
 from octavo.log.view import Isolation, View
 from octavo.log.watched.found_transactions import FoundTransactions
 from octavo.log.watched.log_end import Tail, find_tail
@@ -94,6 +95,19 @@ class WatchedLog(ReadableLog):
     def lacks_high_watermark(self) -> bool:
         """Whether the directory has recorded high watermarks, but none for this partition."""
         return self._checkpoints.lacks_high_watermark(self.partition)
+
+    def remote_part(self, is_tiered: Callable[[], bool | None]) -> RemotePart | None:
+        """Return the offsets that are in remote storage only; None if there are none.
+
+        is_tiered: tells what the settings of the topic say, None if they are not known. Asked only if it matters
+        """
+        first, recorded = self.view.bases[0], self._checkpoints.recorded_start(self.partition)
+        if first <= (0 if recorded is None else recorded) or (recorded is None and self._storage is not DISK):
+            return None  # in a bucket, nobody asks for one more file of each partition
+        epochs = self.epochs
+        if recorded is None and (not epochs or epochs[0].start_offset >= first):
+            return None
+        return remote_part(self.partition, is_tiered=is_tiered(), recorded=recorded, epochs=epochs, first=first)
 
     def identity(self, base_offset: int) -> int:
         """Return a number that identifies a segment's file. A file that replaces it has another number."""

@@ -29,6 +29,7 @@ from octavo.log.recovery_report import OnProgress
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
 from octavo.log.storage import Storage
+from octavo.log.tiers import RemotePart, remote_part
 from octavo.log.view import View
 from octavo.log.writing.flushing import Flushing
 from octavo.log.writing.rolling import RollLimits
@@ -192,7 +193,7 @@ class LogState:
         is_seen = self.follows_end or self.is_replica or view.high_watermark > view.start_offset
         return Kept(
             self.segments.recovery_point,
-            view.start_offset if self._start_is_told() else None,
+            view.start_offset if self._start_is_told() else self._start_of_all(),
             view.high_watermark if is_seen else None,
         )
 
@@ -256,6 +257,8 @@ class LogState:
         at this moment, it cannot put the old start offset back.
         """
         view = self.view
+        if offset <= view.start_offset and self.remote_part is not None:
+            return  # nothing that is here is meant, and the epochs of what is elsewhere are still needed
         if offset > view.start_offset:
             self.producers.on_high_watermark(offset)
             self.view = view = view._replace(
@@ -271,6 +274,24 @@ class LogState:
     def _start_is_told(self) -> bool:
         """Return whether the start offset has to be recorded, because segments on the disk begin before it."""
         return self.view.start_offset > self.view.bases[0] or self.segments.has_leaving
+
+    def _start_of_all(self) -> int | None:
+        """Return the recorded start of a log that may be tiered: it is before the first segment here, and Kafka's."""
+        may_be_tiered = self.config.remote_storage_enable or not self.config_is_known
+        recorded = self.checkpoints.recorded_start(self.partition) if may_be_tiered else None
+        return recorded if recorded is not None and recorded <= self.view.start_offset else None
+
+    @property
+    def remote_part(self) -> RemotePart | None:
+        """The offsets that are in remote storage only; None if there are none."""
+        known = self.config.remote_storage_enable or (False if self.config_is_known else None)
+        return remote_part(
+            self.partition,
+            is_tiered=known,
+            recorded=self.checkpoints.recorded_start(self.partition),
+            epochs=self.epochs.entries,
+            first=self.view.bases[0],
+        )
 
     # ---------------------------------------------------------------------------------------------------------- write
 

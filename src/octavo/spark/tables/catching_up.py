@@ -21,7 +21,7 @@ from octavo.spark.limits import check_named
 from octavo.spark.offsets import EARLIEST, LATEST, Offsets
 from octavo.spark.options import Limit, Options
 from octavo.spark.plan import slices_of
-from octavo.spark.ranges import OffsetRange, SourceLog, Sources, report_data_loss, resolve
+from octavo.spark.ranges import OffsetRange, SourceLog, Sources, report_data_loss, report_start_loss, resolve
 from octavo.spark.tables.progress import Progress, Reached
 from octavo.spark.threads import in_threads
 
@@ -102,9 +102,13 @@ def _starts(
         for partition, source in sources.items()
         if partition not in before and (not before or partition in named)
     }
-    starts = {partition: source.start for partition, source in sources.items()}
-    for partition, start in resolve(starting, options, told, starting=True).items():
-        starts[partition] = max(start, sources[partition].start)
+    starts = {partition: source.earliest for partition, source in sources.items()}
+    starts |= resolve(starting, options, told, starting=True)
+    for partition, source in sources.items():
+        if partition not in before and starts[partition] < source.start:
+            if source.remote is not None:
+                report_start_loss(options, source, starts[partition], source.start)
+            starts[partition] = source.start
     for partition, source in sources.items():
         if partition in before:
             starts[partition] = _next(options, source, before[partition], topic_ids[partition])
@@ -127,7 +131,7 @@ def _next(options: Options, source: SourceLog, reached: Reached, topic_id: UUID 
         report_data_loss(options, partition, log_end, offset, reason)
         return log_end
     if source.start > offset:
-        report_data_loss(options, partition, offset, source.start)
+        report_start_loss(options, source, offset, source.start)
         return source.start
     return offset
 
