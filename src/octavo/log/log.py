@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
+from octavo.choices import chosen
 from octavo.errors import AppendRefused, ErrorCode, FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.clock import Clock, wall_clock_ms
@@ -21,7 +22,7 @@ from octavo.log.compaction.throttle import Throttle
 from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import UNDEFINED, EpochEnd, EpochEntry
 from octavo.log.names import TopicPartition
-from octavo.log.origin import Origin
+from octavo.log.origin import ORIGIN_WORDS, Origin
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.recovery_report import OnProgress, RecoveryReport
@@ -216,13 +217,14 @@ class Log(ReadableLog):
         self,
         batches: Buffer,
         *,
-        origin: Origin = Origin.CLIENT,
+        origin: Origin | str = Origin.CLIENT,
         now_ms: int | None = None,
         within: tuple[int, int] | None = None,
         only_if: Callable[[], bool] | None = None,
     ) -> Appended:
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
 
+        origin: or the same word in small letters
         within: the id and the epoch of a producer whose transaction must be open here; INVALID_TXN_STATE if it has
             ended meanwhile
         only_if: asked when nobody else can change the log; if it returns False, INVALID_TXN_STATE as well
@@ -234,6 +236,8 @@ class Log(ReadableLog):
         log has a `failure`. A thread with an `ALLOWANCE` does not wait for others: `MustWait` is raised.
         """
         state = self._state
+        if type(origin) is not Origin:
+            origin = chosen("origin", origin, Origin, ORIGIN_WORDS)
         if not state.lock.acquire(blocking=ALLOWANCE.left is None):
             raise MustWait
         try:

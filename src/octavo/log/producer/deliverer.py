@@ -83,8 +83,8 @@ class Deliverer:
         entry = log.producers.entries.get(attempt.producer.producer_id)
         if not self._identity.is_idempotent or entry is None or entry.epoch != attempt.producer.epoch:
             return
-        if entry.last_sequence == increment_sequence(attempt.sequence, attempt.count - 1):
-            self._appended(parcel, attempt, partition, entry.last_offset - attempt.count + 1, NO_TIMESTAMP)
+        if entry.last_sequence == increment_sequence(attempt.sequence, attempt.record_count - 1):
+            self._appended(parcel, attempt, partition, entry.last_offset - attempt.record_count + 1, NO_TIMESTAMP)
 
     def _deliver_one(self, parcel: Parcel, partition: TopicPartition, log: Log) -> None:
         """Append the next batch of a parcel. If the log refuses it as too large, put its halves in its place."""
@@ -155,9 +155,9 @@ class Deliverer:
         self, parcel: Parcel, attempt: Attempt, partition: TopicPartition, base_offset: int, append_time_ms: int
     ) -> None:
         """Note that batches are in the log. Each step may be repeated."""
-        offsets = np.arange(base_offset, base_offset + attempt.count)
+        offsets = np.arange(base_offset, base_offset + attempt.record_count)
         parcel.delivery.appended(attempt.rows, offsets, append_time_ms)
-        self._identity.advance(attempt.producer, partition, attempt.sequence, attempt.count)
+        self._identity.advance(attempt.producer, partition, attempt.sequence, attempt.record_count)
         parcel.done = attempt.end
         parcel.attempt = None
         self._identity.is_unsure = False

@@ -54,7 +54,7 @@ class Attempt(NamedTuple):
 
     producer: ProducerIdentity
     sequence: int
-    count: int  # number of records
+    record_count: int
     rows: Any  # their indexes in the delivery
     end: int  # index after the last of the batches
 
