@@ -20,7 +20,7 @@ from tests.interrupts.changes import (
     next_transaction,
     open_directory,
 )
-from tests.interrupts.raising import Line, Timer, lines_of, raise_at_line
+from tests.interrupts.raising import Line, Timer, free_locks, lines_of, raise_at_line
 
 _NEXT: Final = 999
 _NEXT_IN_TRANSACTION: Final = b"777"
@@ -58,6 +58,7 @@ class Interrupter:
         """Raise at one line of the change that was run so often before, and judge what is left."""
         world = self._open()
         raise_at_line(lambda: self._change(world), line, before)
+        free_locks()
         self._judge(world)
 
     def by_timer(self, seed: int) -> bool:
