@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,7 +167,7 @@ CHOICES = {
     ),
 }
 
-NO_CHOICES = ("nonsense", "", "READ_COMMITTED", "Gzip", 7, True, 1.0, None, [], object())
+NO_CHOICES: tuple[Any, ...] = ("nonsense", "", "READ_COMMITTED", "Gzip", 7, True, 1.0, None, [], object())
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -190,14 +191,15 @@ def test_1_7_anything_else_is_refused_by_name(choice: str) -> None:
 def test_1_7_a_log_refuses_anything_else(data: DataDirectory, wrong: Any) -> None:
     for log in both(data):
         with log if isinstance(log, WatchedLog) else _Open():
-            for call in (
-                lambda log=log: log.read(0, 100, isolation=wrong),
-                lambda log=log: log.reader(0, isolation=wrong),
-                lambda log=log: log.offset_for_timestamp(0, isolation=wrong),
-                lambda log=log: log.max_timestamp_offset(isolation=wrong),
-            ):
+            calls: list[Callable[..., object]] = [
+                partial(log.read, 0, 100),
+                partial(log.reader, 0),
+                partial(log.offset_for_timestamp, 0),
+                log.max_timestamp_offset,
+            ]
+            for call in calls:
                 with pytest.raises(InvalidInput, match=r"isolation cannot be .*: it must be one of read_uncommitted, "):
-                    call()
+                    call(isolation=wrong)
     with pytest.raises(InvalidInput, match="origin cannot be"):
         data.log("t", 0).append(batch("no"), origin=wrong)
     with pytest.raises(InvalidInput, match="it must be one of none, gzip, snappy, lz4, zstd"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import logging
 import signal
 import sys
 import threading
@@ -73,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     from octavo.server.stderr import to_stderr
 
     config = _read(arguments.config) if arguments.config is not None else {}
+    logging.getLogger("octavo.log").addHandler(logging.NullHandler())  # what it warns of is told to the operator
     _raise_limit()
     sys.setswitchinterval(_SWITCH_S)
     stop = threading.Event()

@@ -25,6 +25,7 @@ from octavo.log.names import TopicPartition
 from octavo.log.origin import ORIGIN_WORDS, Origin
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
 from octavo.log.reading.readable_log import ReadableLog
+from octavo.log.recovery.recover import Recover, recover_of
 from octavo.log.recovery_report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, expired_segments
 from octavo.log.storage import DISK, Storage, is_full
@@ -64,6 +65,7 @@ class Log(ReadableLog):
         may_have_gaps: bool = ...,
         even_if_replicated: bool = ...,
         on_progress: OnProgress | None = ...,
+        recover: Recover | str = ...,
     ) -> Log: ...
 
     @overload
@@ -83,6 +85,7 @@ class Log(ReadableLog):
         may_have_gaps: bool = False,
         even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
+        recover: Recover | str = Recover.REFUSE,
     ) -> Log | WatchedLog:
         """Open one partition by itself. Takes the lock of its data directory and uses that directory's checkpoints.
 
@@ -92,6 +95,7 @@ class Log(ReadableLog):
         from octavo.log.directory.standalone import open_partition, watch_partition
         from octavo.log.partition_folders import folder_paths
 
+        recover = recover_of(recover)
         [path] = folder_paths(folder)
         if read_only:
             return watch_partition(path, config, storage=storage)
@@ -103,6 +107,7 @@ class Log(ReadableLog):
             may_have_gaps=may_have_gaps,
             even_if_replicated=even_if_replicated,
             on_progress=on_progress,
+            recover=recover,
         )
 
     # ---------------------------------------------------------------------------------------------------------- state

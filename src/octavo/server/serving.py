@@ -23,6 +23,7 @@ from octavo.errors import CannotJoin, InvalidConfig
 from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
 from octavo.server.folders import check_metadata, named_folders
@@ -243,7 +244,11 @@ def serve(
         else:
             # Without settings the directory knows best; with them they are those of a broker.
             directory = DataDirectory.open(
-                folders, broker_config=settings.properties or None, node_id=node_id, on_progress=on_progress
+                folders,
+                broker_config=settings.properties or None,
+                node_id=node_id,
+                on_progress=on_progress,
+                recover=Recover.AS_KAFKA,
             )
         try:
             server = Server(directory, listeners, settings, say=say, temporary=temporary)

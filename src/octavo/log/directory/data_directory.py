@@ -30,6 +30,7 @@ from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, METADATA_TOPIC, T
 from octavo.log.observer import DirectoryObserver
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
+from octavo.log.recovery.recover import Recover, recover_of
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.watched_directory import WatchedDirectory
@@ -102,6 +103,7 @@ class DataDirectory(ClosedByWith):
         on_progress: OnProgress | None = ...,
         lock_timeout: float = ...,
         node_id: int | None = ...,
+        recover: Recover | str = ...,
     ) -> DataDirectory: ...
 
     @overload
@@ -123,6 +125,7 @@ class DataDirectory(ClosedByWith):
         on_progress: OnProgress | None = None,
         lock_timeout: float = 0,
         node_id: int | None = None,
+        recover: Recover | str = Recover.REFUSE,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
@@ -137,13 +140,18 @@ class DataDirectory(ClosedByWith):
         on_progress: called with the progress of checking a partition, after an unclean shutdown
         lock_timeout: how many seconds to wait while another process has the directory open
         node_id: the id of the node that the directory belongs to; a new directory gets it, by default 1
+        recover: what to do if, after an unclean shutdown, damage lies before sound batches. "refuse" raises
+            `WouldLoseRecords`, and nothing is cut. "as-kafka" cuts the log at the damage, as Apache Kafka does, and
+            keeps the file as it was beside it. What is cut is told to the logger `octavo.log`
 
         A commit of staged batches that was interrupted is finished; see `commit_staged`.
 
         Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes share control of its partitions. Raises
         `BadDirectory` and `OSError` if it is not a data directory, or cannot be read or written. Raises
-        `CommitUnresolved` if an interrupted commit cannot be finished, and `CorruptFile` for a damaged journal.
+        `WouldLoseRecords` as above, `CommitUnresolved` if an interrupted commit cannot be finished, and `CorruptFile`
+        for a damaged journal.
         """
+        recover = recover_of(recover)
         several = folder_paths(paths)
         for path in several:
             check_data_folder(path, read_only=read_only)
@@ -158,6 +166,7 @@ class DataDirectory(ClosedByWith):
             for path in several:
                 make_folder(path, storage)
                 folders.append(lock_folder(path, storage, deadline))
+                folders[-1].recover = recover
             find_all_partitions(several)
             share_broker_epoch(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)

@@ -25,6 +25,7 @@ from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.producer_state.producer_batch import ProducerBatch
 from octavo.log.recovery.loading import Loaded, Loader, load_new
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
@@ -108,6 +109,7 @@ class LogState:
         clock: Clock,
         on_progress: OnProgress | None,
         is_new: bool = False,
+        recover: Recover = Recover.REFUSE,
     ) -> LogState:
         """Open a partition for writing. The caller holds the directory's lock and has called `check_partition`.
 
@@ -115,6 +117,7 @@ class LogState:
             to the recorded high watermark: what comes after it may be on no other replica
         may_have_gaps: offsets may be missing between two segments, other than by a crash. See `Flushing`
         is_new: the folder was just made, so there is nothing to look for in it
+        recover: what may be done where damage lies before sound batches
         """
         if is_new:
             epochs = LeaderEpochs.new(storage, folder / LEADER_EPOCHS)
@@ -134,6 +137,7 @@ class LogState:
                 epochs_damage=damage,
                 now_ms=clock(),
                 on_progress=on_progress,
+                recover=recover,
             ).load()
         if checkpoints.recovery_point(partition) > loaded.end_offset:  # flushed data were damaged, and cut off
             checkpoints.lower_recovery_point(partition, loaded.end_offset)
