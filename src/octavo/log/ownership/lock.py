@@ -11,8 +11,9 @@ process that is killed leaves it there.
 
 A fork shares the descriptor, and with it the lock. The child closes its copy, so that the lock ends with the parent.
 
-No lock helps if the file is deleted or replaced while the lock is held: the next process locks another file.
-`check_lock` notices that. When the lock is released, the file stays where it is, as in Kafka.
+No lock helps if the file is deleted or replaced while the lock is held, or the directory moved: the next process locks
+another file. `check_lock` notices that. Every change calls it if half a second has passed since the last time. When the
+lock is released, the file stays where it is, as in Kafka.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import os
 import re
 import struct
 import sys
+import time
 import weakref
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +40,7 @@ from octavo.log.storage import DISK, File, Storage
 _ATTEMPTS: Final = 10  # the owner may release the lock after the refusal and before we ask who it is
 _OFD_SETLK: Final = 37 if sys.platform == "linux" else None  # F_OFD_SETLK, which not every Python names
 _MAX_NOTE: Final = 1024
+_SURE_S: Final = 0.5  # for so long the lock counts as in place, once that was seen
 _NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # a file that holds anything else is not written to
 
 
@@ -66,6 +69,7 @@ class DirectoryLock(Owner):
         super().__init__(folder)
         self._file: File | None = file
         self._id: Final = _FileId.of(os.fstat(file.descriptor))
+        self.sure_until_s = time.monotonic() + _SURE_S
 
     @classmethod
     def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
@@ -85,10 +89,12 @@ class DirectoryLock(Owner):
 
     def check_lock(self) -> None:
         """Raise `LockLost` if the lock file was deleted, replaced or closed. Every later check raises it too."""
+        asked_s = time.monotonic()
         self.check()
         if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id):
             self.refuse_writes(LockLost(self.folder))
             self.check()
+        self.sure_until_s = asked_s + _SURE_S
 
     def release(self) -> None:
         """Release the lock. May be called more than once. In a fork, the lock stays with its owner."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from octavo.errors import OctavoError
@@ -161,10 +162,13 @@ class LogState:
 
     def check_ready(self) -> None:
         """Check, at the beginning of a change and under the lock, that the log can be changed."""
-        change = self.change
-        if change.unfinished == SETTLED and change.failure is None and change.is_open and self.owner.mark[0]:
+        change, owner = self.change, self.owner
+        is_sure = owner.mark[0] and monotonic() < owner.sure_until_s
+        if is_sure and change.unfinished == SETTLED and change.failure is None and change.is_open:
             return  # nearly always
         change.check_open()
+        if not is_sure:
+            owner.check_lock()
         if change.unfinished != SETTLED:
             self.settle()
             change.check_open()
