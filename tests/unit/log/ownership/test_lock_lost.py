@@ -143,7 +143,7 @@ def test_the_mark_of_a_clean_shutdown_is_not_written(data: DataDirectory, tmp_pa
 
 LOSSES: dict[str, Callable[[Path], object]] = {
     "deleted": lambda folder: (folder / ".lock").unlink(),
-    "replaced": lambda folder: shutil.copy(folder / ".lock", folder / "new").rename(folder / ".lock"),
+    "replaced": lambda folder: Path(shutil.copy(folder / ".lock", folder / "new")).rename(folder / ".lock"),
     "moved": lambda folder: folder.rename(folder.with_name("moved")),
     "moved and copied": lambda folder: shutil.copytree(folder.rename(folder.with_name("moved")), folder),
 }
