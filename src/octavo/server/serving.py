@@ -102,6 +102,8 @@ class Server:
         self._workers[Work.APPEND].submit(_load)
         if settings.member is None:
             self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
+        self.waits_for = ""  # what `close` is waiting for, as a phrase
+        self.is_leaving = False  # that is for other brokers, and ends in its own time
         self._closing: Final = threading.RLock()  # held by the one who closes
         self._is_closed = False
 
@@ -165,19 +167,24 @@ class Server:
 
     def _close(self) -> None:
         """Stop and close everything. If this is interrupted, it can be called again."""
+        self.waits_for, self.is_leaving = "other brokers, which are to lead its partitions", True
         self._leave()
+        self.waits_for, self.is_leaving = "requests that are being answered", False
         self._reactor.stop()
         self._thread.join()
         if self._heartbeats is not None:
             self._heartbeats.stop()
-        for workers in self._workers.values():
+        for kind, workers in self._workers.items():
+            self.waits_for = f"work that other threads do for requests ({kind.value})"
             workers.shutdown(cancel_futures=True)
         self._background.stop_soon()
         try:
             if self.broker.member is not None:
                 self.broker.member.note_clean_epoch()
+            self.waits_for = "the disk, to which the logs are written"
             self.directory.close()
         finally:
+            self.waits_for = "tasks in the background, such as a compaction"
             self._background.stop()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
