@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from octavo.log.storage import is_full
+from octavo.log.disk_errors import is_full
 
 
 @contextmanager
