@@ -25,6 +25,7 @@ from octavo.log.storage import Storage
 from octavo.records import BatchBuilder
 from octavo.records.layout import Codec
 from tests.clock import Clock
+from tests.crash.opening import open_directory
 from tests.crash.storage import CrashStorage
 
 _COMMON: Final = {"internal.segment.bytes": "900", "index.interval.bytes": "150"}
@@ -170,7 +171,7 @@ class CommitWorkload:
 
 def open_data(folder: Path, storage: Storage, clock: Clock) -> DataDirectory:
     """The directory, in a folder that has its staging as well."""
-    return DataDirectory.open(folder / DATA, storage=storage, clock=clock)
+    return open_directory(folder / DATA, storage=storage, clock=clock)
 
 
 def numbers_in(data: DataDirectory) -> list[tuple[TopicPartition, int]]:

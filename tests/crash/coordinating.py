@@ -19,6 +19,7 @@ from octavo.records import BatchBuilder
 from tests.clock import Clock
 from tests.crash.crashes import Cut
 from tests.crash.model import Expectations, History, Key, Transaction
+from tests.crash.opening import open_directory
 from tests.crash.storage import CrashStorage, FastStorage
 from tests.crash.workload import BACKGROUND
 
@@ -256,7 +257,7 @@ def check_transactions(data: DataDirectory, expected: Expectations, seen: Visibl
 def judge(folder: Path, cut: Cut) -> None:
     """Open the directory, let producers begin anew, look at what there is, use it, close it, open it again."""
     storage, clock = FastStorage(), Clock(cut.clock.now_ms)
-    with DataDirectory.open(folder, storage=storage, clock=clock) as data:
+    with open_directory(folder, storage=storage, clock=clock) as data:
         for transactional_id in IDS:
             data.coordinator.init_producer_id(transactional_id)
         for key in KEYS:

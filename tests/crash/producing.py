@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from octavo.errors import AppendRefused, ErrorCode
-from octavo.log import Log
+from octavo.log import Log, Recover
 from octavo.log.config.broker_defaults import TopicConfig
 from octavo.log.config.log_config import LogConfig
 from octavo.log.directory.data_folder import DataFolder
@@ -29,6 +29,7 @@ from tests.clock import Clock
 from tests.crash.compacted import check_compacted
 from tests.crash.knowledge import Line, check_knowledge, check_producers, check_stable
 from tests.crash.model import Expectations, History, Key, Partition, Stored, Topic
+from tests.crash.opening import open_both_ways
 from tests.crash.storage import CrashStorage
 from tests.crash.truth import SEQUENCES, read, tell
 from tests.crash.workload import BACKGROUND, stored, unassigned
@@ -64,9 +65,14 @@ _PLAIN: Final = -1
 
 
 def open_log(folder: Path, storage: Storage, clock: Clock, config: Mapping[str, str]) -> DataFolder:
-    """The folder of one log, which is made where there is none."""
+    """The folder of one log, which is made where there is none; after a crash in both ways."""
+    return open_both_ways(lambda recover: _open_log(folder, storage, clock, config, recover), storage)
+
+
+def _open_log(folder: Path, storage: Storage, clock: Clock, config: Mapping[str, str], recover: Recover) -> DataFolder:
     known = LogConfig.from_properties(config)
     data = DataFolder(folder, storage)
+    data.recover = recover
     try:
         if PARTITION in data.partitions:
             data.check(PARTITION, may_have_gaps=known.is_compacted)

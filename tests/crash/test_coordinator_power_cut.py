@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from octavo.log import DataDirectory
 from tests.clock import Clock
 from tests.crash.coordinating import CoordinatorWorkload, judge, make_disk
 from tests.crash.crashes import Kind, crash_often, crash_recoveries, die_and_go_on
 from tests.crash.model import Expectations
+from tests.crash.opening import open_directory
 from tests.crash.storage import CrashStorage
 from tests.selection import some
 from tests.soak.plugin import Soak
@@ -26,7 +26,7 @@ CRASHES: Final = 60  # of each
 
 
 def recover(folder: Path, storage: CrashStorage, clock: Clock, _: Expectations) -> None:
-    with DataDirectory.open(folder, storage=storage, clock=clock) as data:
+    with open_directory(folder, storage=storage, clock=clock) as data:
         data.coordinator.finish_prepared()
 
 

@@ -15,6 +15,7 @@ from tests.batches import TIME_MS
 from tests.clock import Clock
 from tests.crash.disk import PROCESS_DIED, Data, Names, Survival, write_image
 from tests.crash.knowledge import Line, check_producers
+from tests.crash.opening import open_directory as open_after
 from tests.crash.storage import CrashStorage, FastStorage, Moment, PowerCut
 from tests.crash.workload import stored
 
@@ -64,7 +65,7 @@ def open_directory(storage: CrashStorage) -> DataDirectory:
 def after_power_cut(storage: CrashStorage, folder: Path) -> DataDirectory:
     """Only what was synced is left."""
     write_image(storage.disk().image(SYNCED, Random(0)), folder)
-    return DataDirectory.open(folder, storage=FastStorage(), clock=Clock())
+    return open_after(folder, storage=FastStorage(), clock=Clock())
 
 
 def test_a_log_that_was_cut_through_a_batch_opens_again(storage: CrashStorage) -> None:

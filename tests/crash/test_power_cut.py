@@ -12,10 +12,10 @@ from typing import Final
 
 import pytest
 
-from octavo.log import DataDirectory
 from tests.clock import Clock
 from tests.crash.crashes import Cut, Kind, crash_often, crash_recoveries, die_and_go_on
 from tests.crash.model import Expectations
+from tests.crash.opening import open_directory
 from tests.crash.storage import CrashStorage
 from tests.crash.verdict import judge
 from tests.crash.workload import Workload, paths
@@ -35,7 +35,7 @@ def make_disks(folder: Path, seed: int) -> None:
 
 
 def recover(folder: Path, storage: CrashStorage, clock: Clock, _: Expectations) -> None:
-    DataDirectory.open(paths(folder), storage=storage, clock=clock).close()
+    open_directory(paths(folder), storage=storage, clock=clock).close()
 
 
 def _judge(folder: Path, cut: Cut) -> None:

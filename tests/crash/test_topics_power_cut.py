@@ -17,6 +17,7 @@ from octavo.log.files.text_checkpoint import RECOVERY_POINT
 from octavo.log.storage import DISK
 from tests.clock import Clock
 from tests.crash.disk import ANY_NAMES, POWER_CUTS, PROCESS_DIED, Data, Disk, Names, Survival, write_image
+from tests.crash.opening import open_directory as open_after
 from tests.crash.storage import CrashStorage, FastStorage
 from tests.selection import some
 from tests.unit.log.logs import keys, make_batch
@@ -28,7 +29,7 @@ WAYS: Final = (PROCESS_DIED, *POWER_CUTS[::3], *ANY_NAMES[:2])
 
 
 def open_directory(folder: Path, storage: CrashStorage | FastStorage) -> DataDirectory:
-    return DataDirectory.open(folder, storage=storage, clock=Clock())
+    return open_after(folder, storage=storage, clock=Clock())
 
 
 def make_disk(folder: Path) -> CrashStorage:

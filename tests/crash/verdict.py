@@ -12,6 +12,7 @@ from octavo.log.storage import Storage
 from octavo.records import Batch, BatchBuilder, read_batches
 from tests.clock import Clock
 from tests.crash.model import Expectations, Key, Partition, Stored
+from tests.crash.opening import open_directory
 from tests.crash.storage import FastStorage
 from tests.crash.workload import paths, stored
 
@@ -21,7 +22,7 @@ def judge(folder: Path, expected: Expectations, clock: Clock, *, power_cut: bool
     random = Random(seed)
     storage = FastStorage()
     after: dict[Key, list[Stored]] = {}
-    with DataDirectory.open(paths(folder), storage=storage, clock=clock) as data:
+    with open_directory(paths(folder), storage=storage, clock=clock) as data:
         keys = check_topics(data, expected)
         folders = [data.log(*key).folder for key in keys]
         for key in keys:

@@ -17,6 +17,7 @@ from tests.faults.broker_process import PATIENCE_S, BrokerProcess
 from tests.faults.load import LoadedTopic, create
 from tests.faults.test_recreated_topic import FAR_MS, Topic, fetch_request
 from tests.server.raw import RawClient
+from tests.unit.log.logs import keys, make_batch
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,96 @@ def test_a_broker_that_is_interrupted_twice_during_a_long_poll_stops_in_order(tm
     assert (broker.data / CLEAN_SHUTDOWN).exists()
     with DataDirectory.open(broker.data) as data:
         assert data.log(topic.name, 0).end_offset == 2
+
+
+_STUCK = """
+import errno, os, sys, threading
+from octavo.cli import main, serve
+from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.storage import Storage
+
+serve._PATIENCE_S = 0.2
+close, replace_files, began = DataDirectory.close, Storage.replace_files, DataDirectory.open
+
+def wait_for_ever(*_, **__):
+    threading.Event().wait()
+
+def full(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "the checkpoints")
+
+def close_full(directory):
+    Storage.replace_files = full
+    close(directory)
+
+def close_broken(directory):
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "a segment")
+    os.fdatasync = fail
+    close_full(directory)
+
+def open_for_ever(*_, **__):
+    print("opening", flush=True)
+    wait_for_ever()
+
+if sys.argv[1] == "stuck opening":
+    DataDirectory.open = open_for_ever
+DataDirectory.close = {"stuck": wait_for_ever, "full": close_full, "broken": close_broken}.get(sys.argv[1], close)
+sys.exit(main(["serve", "--data", sys.argv[2], "--listen", "127.0.0.1:0"]))
+"""
+
+
+def stop_when(how: str, data: Path) -> tuple[int, str]:
+    """Start a broker that cannot close its directory, stop it when it serves. Its exit code, and what it said."""
+    command = [sys.executable, "-c", _STUCK, how, str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, said
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    with DataDirectory.open(tmp_path / "data") as data:
+        data.create_topic("events")
+        for number in range(5):
+            data.log("events", 0).append(make_batch(first=number))
+    return tmp_path / "data"
+
+
+def expect_checked_and_whole(data: Path) -> None:
+    assert not (data / CLEAN_SHUTDOWN).exists()
+    with DataDirectory.open(data) as opened:
+        assert not opened.reports[0].was_clean
+        assert keys(opened.log("events", 0)) == list(range(5))
+
+
+def test_2_5_a_stop_that_takes_too_long_says_what_it_gives_up(written: Path) -> None:
+    code, said = stop_when("stuck", written)
+    assert code == 0, said
+    assert said.startswith("octavo: stopping\noctavo: gave up after 0.2 s: it still waited for the disk, to which ")
+    assert "Nothing that was acknowledged is lost" in said
+    expect_checked_and_whole(written)
+
+
+def test_2_5_a_start_that_takes_too_long_is_given_up(written: Path) -> None:
+    code, said = stop_when("stuck opening", written)
+    assert code == 0, said
+    assert "it still waited for the directory to be opened" in said
+
+
+def test_2_5_a_stop_on_a_full_disk_is_a_stop(written: Path) -> None:
+    code, said = stop_when("full", written)
+    assert code == 0, said
+    assert "stopped, but not marked as closed, so the directory is checked at the next start: " in said
+    assert "No space left on device" in said
+    expect_checked_and_whole(written)
+
+
+def test_2_5_a_stop_on_a_disk_that_fails_is_none(written: Path) -> None:
+    with DataDirectory.open(written) as data:
+        data.create_topic("more")
+    code, said = stop_when("broken", written)
+    assert code == 2, said
+    assert "Input/output error" in said

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from octavo.errors import LogError
+from octavo.errors import LogError, WrongTransactionOrder, WrongTransactionState
 from octavo.log import Consumer, DataDirectory, Isolation, Log, Producer
 from octavo.log.names import TopicPartition
 from octavo.log.origin import Origin
@@ -42,6 +42,7 @@ class World:
 
     folder: Path
     data: DataDirectory
+    producer: Producer | None = None  # that of the transaction, if the change is one
 
     @property
     def log(self) -> Log:
@@ -209,7 +210,7 @@ def _set_config(world: World) -> None:
 
 
 def _transact(world: World, *, commit: bool = True) -> None:
-    producer = Producer(world.data, {"transactional.id": "t"}, clock=lambda: 0)
+    producer = world.producer = Producer(world.data, {"transactional.id": "t"}, clock=lambda: 0)
     producer.init_transactions()
     producer.begin_transaction()
     for partition in (0, 1):
@@ -302,6 +303,47 @@ def _is_prefix(some: Records, all_of_them: Records) -> bool:
 
 def _behind(held: Held, start_offset: int) -> Records:
     return tuple(record for record in held.records if record[0] >= start_offset)
+
+
+def next_transaction(world: World, key: bytes) -> None:
+    """Do what a program does that was interrupted in a transaction: abort it, then commit another of the same size.
+
+    Checks that what was acknowledged is what readers see, and that the offsets of the group go with the transaction. A
+    log that has a failure, and says so, takes no transaction.
+    """
+    producer = world.producer
+    assert producer is not None
+    try:
+        _abort_after_interrupt(producer)
+        producer.begin_transaction()
+        futures = [producer.send(TOPIC, b"the next", key=key, partition=partition) for partition in (0, 1)]
+        producer.commit_transaction()
+    except LogError as error:
+        if "takes no more" not in str(error):
+            raise
+        return
+    for partition, future in enumerate(futures):
+        offset = future.result().offset
+        log = world.data.log(TOPIC, partition)
+        isolation = Isolation.READ_COMMITTED if partition else Isolation.LOG_END  # one is open in the first
+        seen = {record.offset: record for record in log.reader(isolation=isolation).records()}
+        assert seen[offset].key == key, "what was committed is not there"
+        assert [record.key for record in seen.values()].count(key) == 1
+    was_committed = any(record.key == b"100" for record in seen.values())
+    consumer = Consumer(world.data, {"group.id": "g"})
+    committed = consumer.committed([TopicPartition(TOPIC, 0)])[TopicPartition(TOPIC, 0)]
+    assert committed is not None
+    assert committed.offset == (3 if was_committed else 1), "offsets were not committed with their transaction"
+
+
+def _abort_after_interrupt(producer: Producer) -> None:
+    try:
+        producer.abort_transaction()
+    except (WrongTransactionOrder, WrongTransactionState) as refused:
+        if "before init_transactions" in str(refused):
+            producer.init_transactions()
+        elif "outside a transaction" not in str(refused) and "its commit was decided" not in str(refused):
+            raise
 
 
 def next_append(world: World, number: int) -> int | None:

@@ -12,15 +12,18 @@ from tests.interrupts.changes import (
     CHANGES,
     TOPIC,
     Contents,
+    Held,
     World,
     contents,
     is_between,
     next_append,
+    next_transaction,
     open_directory,
 )
-from tests.interrupts.raising import Line, Timer, lines_of, raise_at_line
+from tests.interrupts.raising import Line, Timer, free_locks, lines_of, raise_at_line
 
 _NEXT: Final = 999
+_NEXT_IN_TRANSACTION: Final = b"777"
 
 
 class Interrupter:
@@ -55,6 +58,7 @@ class Interrupter:
         """Raise at one line of the change that was run so often before, and judge what is left."""
         world = self._open()
         raise_at_line(lambda: self._change(world), line, before)
+        free_locks()
         self._judge(world)
 
     def by_timer(self, seed: int) -> bool:
@@ -71,7 +75,12 @@ class Interrupter:
             self._check(contents(world.data), None)
             offset = next_append(world, _NEXT)
             self._check(contents(world.data), offset)
+            if world.producer is not None:
+                next_transaction(world, _NEXT_IN_TRANSACTION)
+                self._check(contents(world.data), offset)
         killed = self._copy(world.folder, "killed")
+        if world.producer is not None:
+            world.producer.close()
         world.data.close()
         for folder in (world.folder, killed):
             with open_directory(folder) as data:
@@ -94,10 +103,14 @@ class Interrupter:
 
 
 def _without_next(found: Contents) -> tuple[Contents, int | None]:
-    """What there is but for the record that was appended after the interrupt, and the offset of that."""
+    """What there is but for the records that were appended after the interrupt, and the offset of the first."""
     held = found[f"{TOPIC}-0"]
     assert held is not None
     offset = next((offset for offset, key, _ in held.records if key == b"%d" % _NEXT), None)
-    records = tuple(record for record in held.records if record[0] != offset)
-    committed = tuple(each for each in held.committed if each != offset)
-    return {**found, f"{TOPIC}-0": held._replace(records=records, committed=committed)}, offset
+    return {name: None if one is None else _without(one) for name, one in found.items()}, offset
+
+
+def _without(held: Held) -> Held:
+    nexts = {offset for offset, key, _ in held.records if key in (b"%d" % _NEXT, _NEXT_IN_TRANSACTION)}
+    records = tuple(record for record in held.records if record[0] not in nexts)
+    return held._replace(records=records, committed=tuple(each for each in held.committed if each not in nexts))

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, Final
 
 import octavo
+from octavo.log.ownership import fork_safe
 
 # `forget` is what `WeakCallbacks` gives to its weak references, `abandon` what a consumer that is gone calls, and
 # `_raise_again` is below.
@@ -100,6 +101,16 @@ def _is_in_finalizer(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def free_locks() -> None:
+    """Release what only tracing leaves held: it raises also where a `with` has ended, before the lock is released.
+
+    A signal handler is never called there. The same thread could go on nevertheless, but a flush takes other threads.
+    """
+    for lock in list(fork_safe._made):
+        while hasattr(lock, "_is_owned") and lock._is_owned():
+            lock.release()
 
 
 class Timer:

@@ -17,11 +17,10 @@ import pytest
 
 from octavo.log import CommitIdentity, DataDirectory, StagedFile, StagedWriter, StagingArea
 from octavo.log.names import TopicPartition
-from octavo.log.ownership import fork_safe
 from octavo.log.ownership.lock import _held
 from tests.crash.storage import FastStorage
 from tests.interrupts.changes import batch, held
-from tests.interrupts.raising import chosen, lines_of, raise_at_line
+from tests.interrupts.raising import chosen, free_locks, lines_of, raise_at_line
 from tests.soak.plugin import Soak
 from tests.unit.log.staging.staged import commit_and_die
 
@@ -88,16 +87,6 @@ def rows(data: DataDirectory) -> dict[TopicPartition, list[int]]:
 def check_repeated(data: DataDirectory, folder: Path) -> None:
     commit(data, folder)
     assert rows(data) == {partition: list(numbers) for partition, numbers in ROWS.items()}
-
-
-def free_locks() -> None:
-    """Release what only tracing leaves held: it raises also where a `with` has ended, before the lock is released.
-
-    A signal handler is never called there. The same thread could go on nevertheless, but a flush takes other threads.
-    """
-    for lock in list(fork_safe._made):
-        while hasattr(lock, "_is_owned") and lock._is_owned():
-            lock.release()
 
 
 def judge(folder: Path, data: DataDirectory | None) -> None:

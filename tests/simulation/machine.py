@@ -88,6 +88,7 @@ class Machine:
         self._waiting = {}
         self.directory = DataDirectory.open(
             self.disk.folder,
+            recover="as-kafka",
             storage=self.disk,
             clock=self._clock.wall_ms,
             monotonic=self._clock.monotonic_ms,

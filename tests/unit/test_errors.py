@@ -43,6 +43,7 @@ _DATA: Final[dict[str, tuple[Any, ...]]] = {  # arguments of errors that take ot
     "SparkTooOld": ("a stream", "4.2", "4.0.0", ": use a batch"),
     "TableError": ("/table", "is none"),
     "Unreadable": ("/data/a.log", "it is a directory"),
+    "WouldLoseRecords": ("/data/t-0/0.log", 109, "checksum", 1, 98),
     "WrongProcess": ("/data", 4711),
     "WrongTransactionOrder": ("send", "outside a transaction", "call begin_transaction first"),
 }

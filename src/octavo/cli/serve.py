@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import logging
+import os
+import select
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from octavo.cli.exits import COULD_NOT_RUN, FINE
@@ -37,7 +40,9 @@ examples:
   octavo serve                                   a temporary directory and a free port, to try things
 
 It stops at SIGINT and SIGTERM, and marks the directory as cleanly shut down. A member of a cluster first has other
-brokers lead its partitions; a second signal ends that. Exit codes: 0 stopped, 2 could not run.
+brokers lead its partitions; a second signal ends that. If the rest takes more than 10 seconds, it says what it gave up,
+and ends: nothing that was acknowledged is lost, and the directory is checked at the next start. So it is where a full
+disk leaves no room for the mark. Exit codes: 0 stopped, 2 could not run.
 """
 
 _THRESHOLDS: Final = (20_000, 20, 100)  # of new objects, and of collections of younger ones
@@ -45,6 +50,8 @@ _ANY_SIZE: Final = 1 << 31
 _LOOK_S: Final = 1.0
 _TELL_S: Final = 2.0
 _MOST_ON_A_MAC: Final = 10_240  # open files (OPEN_MAX), although its limit says that there is none
+_SHORTLY_S: Final = 0.1
+_PATIENCE_S = 10.0  # from a signal to the end
 _SWITCH_S: Final = 0.0005  # how long another thread may compute before the one that serves gets its turn
 
 
@@ -89,13 +96,15 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal says that it is enough."""
     leave_hypothesis_out()
+    from octavo.log.storage import is_full
     from octavo.server.serving import serve
     from octavo.server.stderr import to_stderr
 
     config = settings_of(arguments)
+    logging.getLogger("octavo.log").addHandler(logging.NullHandler())  # what it warns of is told to the operator
     _raise_limit()
     sys.setswitchinterval(_SWITCH_S)
-    stop = threading.Event()
+    stop = _Signal()
     servers: list[Server] = []
 
     def stop_or_hurry(*_: object) -> None:
@@ -105,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         stop.set()
 
     before = {each: signal.signal(each, stop_or_hurry) for each in (signal.SIGINT, signal.SIGTERM)}
+    patience = _Patience(stop, servers, to_stderr)
     try:
         start = _Start(stop, to_stderr)
         with serve(
@@ -125,14 +135,75 @@ def run(arguments: argparse.Namespace) -> int:
                 if not server.is_serving:  # it has said why
                     return COULD_NOT_RUN
             to_stderr("stopping")
+    except OSError as error:
+        if not (servers and stop.is_set() and is_full(error)):
+            raise
+        to_stderr(f"stopped, but not marked as closed, so the directory is checked at the next start: {error}")
     except OthersDecide as error:  # whose message is for programmers
         raise BadDirectory(error.path, f"{error.problem}. It can be read, but not served") from None
     except _StoppedEarly as error:
         to_stderr(str(error))
     finally:
+        patience.end()
         for each, handler in before.items():
             signal.signal(each, handler)
     return FINE
+
+
+class _Signal:
+    """Set by a signal handler, and waited for. An `Event` would not do: its lock may be held where the handler runs."""
+
+    def __init__(self) -> None:
+        self._descriptor: Final = os.eventfd(0, os.EFD_CLOEXEC)
+        self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        os.eventfd_write(self._descriptor, 1)  # nobody reads it: it stays readable
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, but not for more than `timeout` seconds. Returns whether it is set."""
+        select.select([self._descriptor], [], [], timeout)
+        return self._is_set
+
+
+class _Patience:
+    """Ends the process some seconds after a signal, whatever it waits for then, and says what that was.
+
+    A process may die at any moment without losing what was acknowledged: only the check at the next start is the price.
+    """
+
+    def __init__(self, stop: _Signal, servers: Sequence[Server], say: Callable[[str], None]) -> None:
+        self._stop: Final = stop
+        self._servers: Final = servers
+        self._say: Final = say
+        self._has_ended: Final = threading.Event()
+        threading.Thread(target=self._run, name="octavo-patience", daemon=True).start()
+
+    def end(self) -> None:
+        """Have it end nothing."""
+        self._has_ended.set()
+
+    def _run(self) -> None:
+        while not self._stop.wait(_LOOK_S):
+            if self._has_ended.is_set():
+                return
+        until = time.monotonic() + _PATIENCE_S
+        while not self._has_ended.wait(_SHORTLY_S):
+            if any(each.is_leaving for each in self._servers):  # which has a limit of its own
+                until = time.monotonic() + _PATIENCE_S
+            elif time.monotonic() > until:
+                waited_for = [each.waits_for or "the server" for each in self._servers] or [
+                    "the directory to be opened"
+                ]
+                self._say(
+                    f"gave up after {_PATIENCE_S:g} s: it still waited for {' and '.join(waited_for)}. Nothing that "
+                    "was acknowledged is lost; the directory is not marked as closed, and is checked at the next start"
+                )
+                os._exit(FINE)
 
 
 class _Garbage:
@@ -162,7 +233,7 @@ class _StoppedEarly(Exception):
 class _Start:
     """Tells what a start waits for, such as a directory that is being checked after a crash, and ends at a signal."""
 
-    def __init__(self, stop: threading.Event, say: Callable[[str], None]) -> None:
+    def __init__(self, stop: _Signal, say: Callable[[str], None]) -> None:
         self._stop = stop
         self._say = say
         self._told_at: float | None = None

@@ -27,6 +27,7 @@
     │   │   ├── DataLoss               offsets that a query has to read are no longer in the log
     │   │   └── CommitUnresolved       an interrupted commit of staged batches cannot be finished
     │   ├── CommitPending              a commit of staged batches is decided, and will be finished later
+    │   ├── WouldLoseRecords           a log is damaged before sound batches, which opening it would cut off
     │   ├── DirectoryLocked            another process, or this one, has the directory open
     │   ├── LockLost                   the lock file of an open directory was deleted or replaced
     │   ├── WrongProcess               a fork of the process that opened the directory tried to write
@@ -140,6 +141,7 @@ from octavo.errors.log_errors import (
     RecordError,
     TopicExists,
     UnknownPartition,
+    WouldLoseRecords,
     WrongProcess,
 )
 from octavo.errors.protocol_errors import (
@@ -187,6 +189,7 @@ __all__ = [
     "DataLoss",
     "CommitUnresolved",
     "CommitPending",
+    "WouldLoseRecords",
     "DirectoryLocked",
     "LockLost",
     "WrongProcess",

@@ -165,6 +165,32 @@ class CommitPending(LogError):
         )
 
 
+class WouldLoseRecords(LogError):
+    """The file at `path` is damaged at byte `position`, and opening the log would cut off sound batches behind that.
+
+    Nothing was cut. `rule` says what is wrong there, `before` and `behind` are numbers of records.
+    """
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, path: str | PathLike[str], position: int, rule: str, before: int, behind: int) -> None:
+        super().__init__(fspath(path), position, rule, before, behind)
+        self.path = fspath(path)
+        self.position = position
+        self.rule = rule
+        self.before = before
+        self.behind = behind
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is damaged at byte {self.position} ({self.rule}): {self.before:,} record(s) lie before that, "
+            f"and {self.behind:,} sound one(s) behind it. After a power cut this is ordinary for what was never "
+            "flushed. Nothing was cut. `octavo salvage SOURCE TARGET` makes a log of all that is sound; "
+            'recover="as-kafka" cuts the log at the damage, as Apache Kafka and `octavo serve` do, and keeps the file '
+            "as it was beside it"
+        )
+
+
 class DirectoryLocked(LogError):
     """The directory at `path` is open in process `pid`; `pid` is None if it is not known."""
 

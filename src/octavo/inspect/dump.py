@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from octavo.choices import chosen
 from octavo.inspect.decoding.record_decoding import RecordDecoding
 from octavo.inspect.record_lines import Binary, RecordLines
 from octavo.inspect.segment_file import SegmentFile
@@ -35,7 +36,7 @@ class Dump(Iterable[str]):
         self,
         path: Path,
         *,
-        binary: Binary = Binary.HEX,
+        binary: Binary | str = Binary.HEX,
         verify: bool = True,
         resync: bool = False,
         offsets: Range = EVERYTHING,
@@ -45,7 +46,8 @@ class Dump(Iterable[str]):
     ) -> None:
         wanted = Wanted(offsets, timestamps, tuple(keys))
         self._segment: Final = SegmentFile(path, wanted=wanted, verify=verify, resync=resync)
-        self._lines: Final = RecordLines(self._segment, binary, decoding)
+        how = chosen("binary", binary, Binary, {each.value: each for each in Binary})
+        self._lines: Final = RecordLines(self._segment, how, decoding)
 
     @property
     def size(self) -> int:

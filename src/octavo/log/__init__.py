@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from octavo.log.reading.log_reader import LogReader
     from octavo.log.reading.read_view import FileSlice, ReadResult
     from octavo.log.reading.readable_log import ReadableLog, TimestampOffset
+    from octavo.log.recovery.recover import Recover
     from octavo.log.recovery_report import Cut, IgnoredFile, OnProgress, Progress, RecoveryReport
     from octavo.log.retention import (
         BySize,
@@ -88,6 +89,7 @@ __all__ = [
     "TimestampOffset",
     "AbortedTransaction",
     "AbortedRanges",
+    "Recover",
     "RecoveryReport",
     "Cut",
     "IgnoredFile",
@@ -173,6 +175,7 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept any name as export
             "producer_state.aborted": ("AbortedRanges", "AbortedTransaction"),
             "reading.readable_log": ("ReadableLog", "TimestampOffset"),
             "reading.read_view": ("FileSlice", "ReadResult"),
+            "recovery.recover": ("Recover",),
             "recovery_report": ("Cut", "IgnoredFile", "OnProgress", "Progress", "RecoveryReport"),
             "retention": (
                 "BySize",

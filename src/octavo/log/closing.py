@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
+from octavo.log.disk_errors import is_full
+
 
 @contextmanager
 def keeping(error: BaseException | None) -> Iterator[None]:
@@ -39,7 +41,10 @@ class ClosedByWith(ABC):
 
 
 class Attempts:
-    """Run several steps, each in a `with`, and go on when some of them fail."""
+    """Run several steps, each in a `with`, and go on when some of them fail.
+
+    error: the first one. One that only says that the disk is full gives way to any other: it loses nothing
+    """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -53,6 +58,8 @@ class Attempts:
         if self.error is None:
             self.error = error
         elif error is not None:
+            if _is_only_full(self.error) and not _is_only_full(error):
+                self.error, error = error, self.error
             for note in (f"also: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())):
                 self.error.add_note(note)
         return True
@@ -73,3 +80,7 @@ class Attempts:
                 raise error
         finally:
             del error  # its traceback refers to this frame: the cycle would keep files open
+
+
+def _is_only_full(error: BaseException) -> bool:
+    return isinstance(error, OSError) and is_full(error)

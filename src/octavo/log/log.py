@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, overload
 
+from octavo.choices import chosen
 from octavo.errors import AppendRefused, ErrorCode, FormatError, InvalidInput, OffsetOutOfRange, PolicyViolation
 from octavo.log.append.readiness import ALLOWANCE, MustWait
 from octavo.log.clock import Clock, wall_clock_ms
@@ -21,9 +22,10 @@ from octavo.log.compaction.throttle import Throttle
 from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import UNDEFINED, EpochEnd, EpochEntry
 from octavo.log.names import TopicPartition
-from octavo.log.origin import Origin
+from octavo.log.origin import ORIGIN_WORDS, Origin
 from octavo.log.producer_state.states import EXPIRATION_MS, ProducerStates
 from octavo.log.reading.readable_log import ReadableLog
+from octavo.log.recovery.recover import Recover, recover_of
 from octavo.log.recovery_report import OnProgress, RecoveryReport
 from octavo.log.retention import Expired, LogView, expired_segments
 from octavo.log.storage import DISK, Storage, is_full
@@ -64,6 +66,7 @@ class Log(ReadableLog):
         may_have_gaps: bool = ...,
         even_if_replicated: bool = ...,
         on_progress: OnProgress | None = ...,
+        recover: Recover | str = ...,
     ) -> Log: ...
 
     @overload
@@ -83,6 +86,7 @@ class Log(ReadableLog):
         may_have_gaps: bool = False,
         even_if_replicated: bool = False,
         on_progress: OnProgress | None = None,
+        recover: Recover | str = Recover.REFUSE,
     ) -> Log | WatchedLog:
         """Open one partition by itself. Takes the lock of its data directory and uses that directory's checkpoints.
 
@@ -92,6 +96,7 @@ class Log(ReadableLog):
         from octavo.log.directory.standalone import open_partition, watch_partition
         from octavo.log.partition_folders import folder_paths
 
+        recover = recover_of(recover)
         [path] = folder_paths(folder)
         if read_only:
             return watch_partition(path, config, storage=storage)
@@ -103,6 +108,7 @@ class Log(ReadableLog):
             may_have_gaps=may_have_gaps,
             even_if_replicated=even_if_replicated,
             on_progress=on_progress,
+            recover=recover,
         )
 
     # ---------------------------------------------------------------------------------------------------------- state
@@ -222,13 +228,14 @@ class Log(ReadableLog):
         self,
         batches: Buffer,
         *,
-        origin: Origin = Origin.CLIENT,
+        origin: Origin | str = Origin.CLIENT,
         now_ms: int | None = None,
         within: tuple[int, int] | None = None,
         only_if: Callable[[], bool] | None = None,
     ) -> Appended:
         """Append as the leader: check as Kafka's broker does, assign offsets, write.
 
+        origin: or the same word in small letters
         within: the id and the epoch of a producer whose transaction must be open here; INVALID_TXN_STATE if it has
             ended meanwhile
         only_if: asked when nobody else can change the log; if it returns False, INVALID_TXN_STATE as well
@@ -240,6 +247,8 @@ class Log(ReadableLog):
         log has a `failure`. A thread with an `ALLOWANCE` does not wait for others: `MustWait` is raised.
         """
         state = self._state
+        if type(origin) is not Origin:
+            origin = chosen("origin", origin, Origin, ORIGIN_WORDS)
         if not state.lock.acquire(blocking=ALLOWANCE.left is None):
             raise MustWait
         try:

@@ -52,6 +52,9 @@ class RecoveryReport:
     bytes_checked: int = 0
     cuts: list[Cut] = field(default_factory=list)
     damaged: list[Cut] = field(default_factory=list)  # damage in flushed data, which is left as it is
+    kept: list[str] = field(
+        default_factory=list
+    )  # files with what was cut off although it was sound: nobody reads them
     removed: list[str] = field(default_factory=list)  # files: leftovers, and segments after a cut
     rebuilt: list[str] = field(default_factory=list)  # segments that were checked only to rebuild their indexes
     renamed: list[str] = field(default_factory=list)  # finished output that had not yet replaced its input
@@ -67,6 +70,8 @@ class RecoveryReport:
             return f"{self.partition}: closed cleanly, {self.segments} segment(s)"
         said = [f"{self.segments_checked} of {self.segments} segment(s) checked, {self.bytes_checked:,} bytes"]
         said += [f"cut {cut.size:,} bytes off {cut.file} at byte {cut.position}: {cut.reason}" for cut in self.cuts]
+        if self.kept:
+            said.append(f"sound batches lay behind that: they are kept in {', '.join(self.kept)}")
         said += [
             f"{found.file} is damaged at byte {found.position}, and left as it is: {found.reason}"
             for found in self.damaged

@@ -17,6 +17,8 @@ from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory
 from octavo.log.at_once import Item, work_at_once
+from octavo.log.disk_errors import is_broken as is_broken
+from octavo.log.disk_errors import is_full as is_full
 from octavo.log.flusher import FLUSHER, Task
 from octavo.log.sync import sync_file, sync_names
 from octavo.log.writeback import begin_writeback
@@ -26,20 +28,6 @@ TMP: Final = ".tmp"
 _NO_FILE: Final = "this should be a file, and is a pipe, a socket or a device"
 _LISTINGS: Final = 20  # attempts to list a folder that changes meanwhile, until two listings agree
 _MAX_BUFFERS: Final = 1024  # IOV_MAX: the limit of one system call
-
-
-def is_full(error: OSError) -> bool:
-    """Return whether the error says that the disk is full or a quota is exceeded."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-_UNCLEAN: Final = getattr(errno, "EUCLEAN", errno.EIO)  # the file system is damaged: only Linux says so
-_BROKEN: Final = frozenset({errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE, _UNCLEAN})
-
-
-def is_broken(error: OSError) -> bool:
-    """Return whether the error says that the disk has failed, and not that something is used up for the time being."""
-    return error.errno in _BROKEN
 
 
 class FileStatus(NamedTuple):

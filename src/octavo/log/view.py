@@ -12,8 +12,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+from octavo.choices import chosen
 from octavo.log.segment.segment import Segment
 from octavo.records.layout import NO_OFFSET
 
@@ -26,6 +27,14 @@ class Isolation(Enum):
     LOG_END = "log end"  # everything; for replicas
     HIGH_WATERMARK = "high watermark"  # what is on enough replicas; for consumers
     READ_COMMITTED = "read committed"  # the part of that before the first open transaction
+
+
+ISOLATION_WORDS: Final = {"read_uncommitted": Isolation.HIGH_WATERMARK, "read_committed": Isolation.READ_COMMITTED}
+
+
+def isolation_of(given: Isolation | str) -> Isolation:
+    """Return the isolation that a caller means. Raises `InvalidInput`."""
+    return given if type(given) is Isolation else chosen("isolation", given, Isolation, ISOLATION_WORDS)
 
 
 class SegmentInfo(NamedTuple):

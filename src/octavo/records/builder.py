@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from octavo.errors import InvalidInput
 from octavo.records.compression import compress
-from octavo.records.fields import bytes_of, check_control_key, check_fields, check_range
+from octavo.records.fields import bytes_of, check_control_key, check_fields, check_range, codec_of, timestamp_type_of
 from octavo.records.kernels.machine import wrap64
 from octavo.records.layout import (
     BATCH_HEADER,
@@ -55,6 +55,7 @@ class BatchBuilder:
     wrapper holds all of them. `append` returns None when a record no longer fits: `max_size` limits `size`, `max_count`
     limits the number of records. As in Kafka, the first record always fits, so that every record fits somewhere.
 
+    codec, timestamp_type: or Kafka's words for them, such as "zstd" and "LogAppendTime"
     timestamp_type, log_append_time_ms: with LOG_APPEND_TIME, readers see that time as the timestamp of all records
     delete_horizon_ms: the time from which compaction may remove the batch's tombstones
     transactional, producer_id, producer_epoch, base_sequence: fields of an idempotent or transactional producer
@@ -66,9 +67,9 @@ class BatchBuilder:
         self,
         magic: int = 2,
         *,
-        codec: Codec = Codec.NONE,
+        codec: Codec | str = Codec.NONE,
         level: int | None = None,
-        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
         log_append_time_ms: int = NO_TIMESTAMP,
         base_offset: int = 0,
         leader_epoch: int = NO_LEADER_EPOCH,
@@ -83,6 +84,8 @@ class BatchBuilder:
     ) -> None:
         if magic not in (0, 1, 2):
             raise InvalidInput(f"there is no magic {magic}")
+        codec = codec_of(codec)
+        timestamp_type = timestamp_type_of(timestamp_type)
         if magic > 0 and timestamp_type == TimestampType.NONE:
             raise InvalidInput(f"magic {magic} needs a timestamp type")
         check_range("base_offset", base_offset, 0, MAX_INT64)
@@ -340,7 +343,7 @@ def empty_batch(
     *,
     base_offset: int,
     last_offset: int,
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
     max_timestamp_ms: int = NO_TIMESTAMP,
     leader_epoch: int = NO_LEADER_EPOCH,
     producer_id: int = NO_PRODUCER_ID,
@@ -355,6 +358,7 @@ def empty_batch(
     """
     if not 0 <= base_offset <= last_offset <= min(base_offset + MAX_INT32, MAX_INT64):
         raise InvalidInput(f"a batch cannot reach from offset {base_offset} to {last_offset}")
+    timestamp_type = timestamp_type_of(timestamp_type)
     if timestamp_type == TimestampType.NONE:
         raise InvalidInput("magic 2 needs a timestamp type")
     check_range("max_timestamp_ms", max_timestamp_ms, MIN_INT64, MAX_INT64)

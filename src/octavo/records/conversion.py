@@ -27,6 +27,7 @@ import numpy.typing as npt
 from octavo.errors import BadRecord, InvalidInput, Unsupported
 from octavo.records.batch import Batch
 from octavo.records.compression import DEFAULT_LIMIT, compress, decompress
+from octavo.records.fields import codec_of
 from octavo.records.kernels import kernels, rules, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
 from octavo.records.kernels.batch_table import BatchTable
@@ -84,7 +85,7 @@ def convert(
     buffer: Buffer,
     *,
     magic: int | None = None,
-    codec: Codec | None = None,
+    codec: Codec | str | None = None,
     level: int | None = None,
     max_decompressed: int = DEFAULT_LIMIT,
 ) -> Converted:
@@ -96,6 +97,7 @@ def convert(
     """
     if magic not in (None, 0, 1, 2):
         raise InvalidInput(f"there is no magic {magic}")
+    codec = None if codec is None else codec_of(codec)
     if codec == Codec.ZSTD and magic is not None and magic < 2:
         raise InvalidInput(f"magic {magic} has no zstd")
     view = memoryview(buffer)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from octavo.choices import chosen
 from octavo.errors import FormatError, InvalidInput
 from octavo.records.control_key import ControlType, read_control_type
 from octavo.records.layout import (
+    CODEC_WORDS,
     MAX_INT16,
     MAX_INT32,
     MAX_INT64,
@@ -13,8 +15,21 @@ from octavo.records.layout import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    TIMESTAMP_TYPE_WORDS,
     Buffer,
+    Codec,
+    TimestampType,
 )
+
+
+def codec_of(given: Codec | str) -> Codec:
+    """Return the codec that a caller means. Raises `InvalidInput`."""
+    return chosen("codec", given, Codec, CODEC_WORDS)
+
+
+def timestamp_type_of(given: TimestampType | str) -> TimestampType:
+    """Return the type of timestamps that a caller means. Raises `InvalidInput`."""
+    return chosen("timestamp_type", given, TimestampType, TIMESTAMP_TYPE_WORDS)
 
 
 def bytes_of(what: str, content: Buffer | None) -> Buffer | None:

@@ -191,9 +191,19 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
+CODEC_WORDS: Final = {codec.name.lower(): codec for codec in Codec}  # in Kafka's configurations
+
+
 class TimestampType(IntEnum):
     """The meaning of a record's timestamp. The numbers are those of Kafka and of Spark's `timestampType` column."""
 
     NONE = -1  # magic 0 has no timestamps
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
+
+
+TIMESTAMP_TYPE_WORDS: Final = {
+    "NoTimestampType": TimestampType.NONE,
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}

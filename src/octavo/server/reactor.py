@@ -33,7 +33,7 @@ from octavo.server.wakeup import make_wakeup
 
 _SHARED_BUFFER: Final = 256 << 10
 _CHECK_S: Final = 1.0
-_LAST_WORK_S: Final = 10.0  # how long a stop waits for requests that other threads work on
+_LAST_WORK_S: Final = 4.0  # how long a stop waits for requests that other threads work on
 _LAST_ANSWERS_S: Final = 1.0  # and for clients to take their answers
 _LAST_TURN_S: Final = 0.05
 _TURN_S: Final = 0.002  # for the requests of one connection, before others get their turn

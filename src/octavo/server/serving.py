@@ -25,6 +25,7 @@ from octavo.log.append.readiness import prepare
 from octavo.log.background import Background
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.names import TopicPartition
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress, tell_found
 from octavo.server.acceptor import Listener, overrides_by_address
 from octavo.server.folders import check_metadata, named_folders, tell_adopted, tell_strangers
@@ -113,6 +114,8 @@ class Server:
         self._workers[Work.APPEND].submit(prepare)  # which takes a moment, and which only appends need
         if settings.member is None:
             self._workers[Work.COORDINATE].submit(self.broker.coordinators.load)
+        self.waits_for = ""  # what `close` is waiting for, as a phrase
+        self.is_leaving = False  # that is for other brokers, and ends in its own time
         self._closing: Final = threading.RLock()  # held by the one who closes
         self._is_closed = False
 
@@ -195,19 +198,24 @@ class Server:
 
     def _close(self) -> None:
         """Stop and close everything. If this is interrupted, it can be called again."""
+        self.waits_for, self.is_leaving = "other brokers, which are to lead its partitions", True
         self._leave()
+        self.waits_for, self.is_leaving = "requests that are being answered", False
         self._reactor.stop()
         self._thread.join()
         if self._heartbeats is not None:
             self._heartbeats.stop()
-        for workers in self._workers.values():
+        for kind, workers in self._workers.items():
+            self.waits_for = f"work that other threads do for requests ({kind.value})"
             workers.shutdown(cancel_futures=True)
         self._background.stop_soon()
         try:
             if self.broker.member is not None:
                 self.broker.member.note_clean_epoch()
+            self.waits_for = "the disk, to which the logs are written"
             self.directory.close()
         finally:
+            self.waits_for = "tasks in the background, such as a compaction"
             self._background.stop()
             if self._temporary is not None:
                 shutil.rmtree(self._temporary, ignore_errors=True)
@@ -308,6 +316,7 @@ def serve(
                 node_id=node_id,
                 on_progress=on_progress,
                 as_broker=True,
+                recover=Recover.AS_KAFKA,
             )
         try:
             server = Server(directory, listeners, settings, say=say, temporary=temporary, adopted=adopted)

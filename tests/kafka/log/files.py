@@ -12,7 +12,7 @@ from octavo.records.batch import Batch
 
 EPOCHS: Final = "leader-epoch-checkpoint"
 INDEXES: Final = (".index", ".timeindex")
-_NOT_COMPARED: Final = (".snapshot", ".deleted", "partition.metadata")
+_NOT_COMPARED: Final = (".snapshot", ".deleted", "partition.metadata", ".lost")  # the last are kept by us alone
 
 
 def contents(folder: Path, closed: bool) -> dict[str, bytes]:

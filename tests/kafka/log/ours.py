@@ -49,7 +49,8 @@ class Ours:
         may_have_gaps: bool = True,
     ) -> Self:
         """Open a log. Kafka does not mind gaps between segments, nor do we, unless told so."""
-        log = Log.open(folder, LogConfig.from_properties(config), clock=clock, may_have_gaps=may_have_gaps)
+        settings = LogConfig.from_properties(config)
+        log = Log.open(folder, settings, clock=clock, may_have_gaps=may_have_gaps, recover="as-kafka")
         if not follows_end:
             log.advance_high_watermark(log.start_offset)  # as Kafka's is until it is told another
         return cls(log)

@@ -11,6 +11,7 @@ import pytest
 from octavo.errors import LogError
 from octavo.log import DataDirectory
 from octavo.log.clock import wall_clock_ms
+from octavo.log.closing import Attempts
 from octavo.log.config.broker_defaults import UNKNOWN
 from octavo.log.directory.data_folder import DataFolder, abandon
 from tests.unit.log.failing import FailingDisk
@@ -154,3 +155,19 @@ def test_a_partition_that_cannot_be_put_away_does_not_keep_the_others(tmp_path: 
     with DataDirectory.open(tmp_path) as data:
         assert data.topics == {}
         assert data.partitions() == [("events", 1)]  # kept: the metadata do not know it
+
+
+def test_2_5_an_error_of_a_full_disk_gives_way_to_one_that_may_have_lost_something() -> None:
+    full, broken = OSError(errno.ENOSPC, "full"), OSError(errno.EIO, "broken")
+    for errors in ([full, broken], [broken, full], [full, broken, full]):
+        attempts = Attempts()
+        for error in errors:
+            with attempts:
+                raise error
+        with pytest.raises(OSError, match="broken"):
+            attempts.finish()
+    attempts = Attempts()
+    with attempts:
+        raise full
+    with pytest.raises(OSError, match="full"):
+        attempts.finish()

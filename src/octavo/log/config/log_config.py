@@ -22,7 +22,7 @@ from typing import Final
 from octavo.errors import InvalidConfig
 from octavo.log.config.options import Options, option
 from octavo.log.config.values import Member, Ratio, Switch, Throttled, Word, Words, int32, int64
-from octavo.records.layout import MAX_INT64, TimestampType
+from octavo.records.layout import MAX_INT64, Codec, TimestampType
 
 COMPACT: Final = "compact"
 DELETE: Final = "delete"
@@ -64,7 +64,13 @@ class LogConfig:
 
     # Which batches are accepted, and how they are stored.
     max_message_bytes: int = option((1 << 20) + 12, int32(0))
-    compression_type: str = option("producer", Word(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")))
+    compression_type: str = option(
+        "producer",
+        Word(
+            ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+            {codec: "uncompressed" if codec is Codec.NONE else codec.name.lower() for codec in Codec},
+        ),
+    )
     compression_gzip_level: int = option(-1, int32(1, 9, also=-1))
     compression_lz4_level: int = option(9, int32(1, 17))
     compression_zstd_level: int = option(3, int32(-(1 << 17), 22))

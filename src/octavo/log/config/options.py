@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, fields
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from octavo.errors import InvalidConfig
 from octavo.log.config.nearest_name import nearest_name
-from octavo.log.config.values import Kind
+from octavo.log.config.values import Choice, Kind, Word
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -95,6 +96,7 @@ class Options:
                 attribute, value = self.parse(name, value)
             else:
                 kind = self._kind(name, value)
+                value = _word_for(kind, value)
                 if not kind.accepts(value):
                     raise _refusal(name, value, kind)
                 attribute = self._attributes[name]
@@ -102,11 +104,18 @@ class Options:
         return values
 
     def check(self, config: object) -> None:
-        """Check the fields of a configuration. Raises `InvalidConfig`."""
+        """Check the fields of a configuration. Those given in Kafka's words are parsed. Raises `InvalidConfig`."""
         for name, attribute, kind, default in self.all:
             value = getattr(config, attribute)
-            if value is not default and not kind.accepts(value):
-                raise _refusal(name, value, kind)
+            if value is default or kind.accepts(value):
+                continue
+            if isinstance(value, str) and isinstance(kind, Choice):
+                _, meant = self.parse(name, value)
+            else:
+                meant = _word_for(kind, value)
+                if not kind.accepts(meant):
+                    raise _refusal(name, value, kind)
+            object.__setattr__(config, attribute, meant)  # the configuration is frozen, and being made
 
     def check_name(self, name: str, value: object = None) -> None:
         """Check that there is an option of this name. Raises `InvalidConfig`."""
@@ -126,6 +135,11 @@ class Options:
         near = nearest_name(name, self._kinds)
         hint = "" if near is None else f"; is {near} meant?"
         return f"Kafka has no {self._whose} configuration of this name{hint}"
+
+
+def _word_for(kind: Kind, value: Any) -> Any:
+    """Return Kafka's word where a member of an enumeration was given for it, and else the value."""
+    return kind.members.get(value, value) if isinstance(kind, Word) and isinstance(value, Enum) else value
 
 
 def _refusal(name: str, value: object, kind: Kind) -> InvalidConfig:

@@ -7,8 +7,9 @@ and `false` may have any case; all other words are case-sensitive.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from enum import IntEnum
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from octavo.records.layout import MAX_INT32, MAX_INT64
@@ -19,7 +20,7 @@ _DECIMAL: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)
 _HEXADECIMAL: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[fFdD]?")
 _THROTTLED: Final = re.compile(r"([0-9]+:[0-9]+)?")
 
-E = TypeVar("E", bound=IntEnum)
+E = TypeVar("E", bound=Enum)
 
 
 class Kind(Protocol):
@@ -139,8 +140,10 @@ class Name(Text):
 class Word:
     """The kind of values that are one of a fixed set of words."""
 
-    def __init__(self, words: Iterable[str]) -> None:
+    def __init__(self, words: Iterable[str], members: Mapping[Enum, str] = MappingProxyType({})) -> None:
+        """`members`: of an enumeration, each with the word that it stands for."""
         self.words: Final = tuple(words)
+        self.members: Final = members
         self.allowed = f"one of {', '.join(self.words)}"
 
     def read(self, text: str) -> str:
@@ -153,11 +156,16 @@ class Word:
         return value
 
 
-class Member(Generic[E]):
+class Choice:
+    """Base class of kinds whose values are objects with a word for each: a field takes the word as well."""
+
+
+class Member(Choice, Generic[E]):
     """The kind of members of an enumeration, written as Kafka's words for them."""
 
-    def __init__(self, members: dict[str, E]) -> None:
+    def __init__(self, members: Mapping[str, E]) -> None:
         self.words: Final = tuple(members)
+        self._types: Final = frozenset(map(type, members.values()))
         self._members: Final = members
         self._words: Final = {member: word for word, member in members.items()}
         self.allowed = f"one of {', '.join(members)}"
@@ -169,7 +177,7 @@ class Member(Generic[E]):
             raise ValueError(text) from None
 
     def accepts(self, value: Any) -> bool:
-        return value in self._words
+        return type(value) in self._types and value in self._words  # not a number that equals one
 
     def write(self, value: E) -> str:
         return self._words[value]

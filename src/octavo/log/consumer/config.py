@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from octavo.errors import InvalidConfig
 from octavo.log.clients.config import NO_INTERCEPTORS, given, without_connections
 from octavo.log.config.options import Options, option
-from octavo.log.config.values import Member, Name, Switch, Text, Word, int32
-from octavo.log.view import Isolation
+from octavo.log.config.values import Choice, Member, Name, Switch, Text, Word, int32
+from octavo.log.view import ISOLATION_WORDS, Isolation
 
 _HERE: Final = "it is about brokers and connections, and this consumer has none"
 _OF_GROUPS: Final = "members speak the consumer protocol here, in which the broker has it, as group.consumer."
@@ -66,7 +66,7 @@ class OffsetReset(NamedTuple):
     duration_ms: int = 0  # duration of by_duration
 
 
-class _Resets:
+class _Resets(Choice):
     """Parses earliest, latest, none, or by_duration with a duration in the syntax of Java's `Duration` (KIP-1106)."""
 
     allowed = "earliest, latest, none, or by_duration:P<days>DT<hours>H<minutes>M<seconds>S"
@@ -79,7 +79,7 @@ class _Resets:
         return OffsetReset(_BY_DURATION, _milliseconds(text[len(_BY_DURATION) :]))
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, OffsetReset)
+        return isinstance(value, OffsetReset) and value.where in (EARLIEST, LATEST, NONE, _BY_DURATION)
 
     def write(self, value: OffsetReset) -> str:
         seconds, ms = divmod(value.duration_ms, 1000)
@@ -112,7 +112,7 @@ class ConsumerConfig:
     # Which records it gets.
     isolation_level: Isolation = option(  # noqa: RUF009 (a field, as the others)
         Isolation.HIGH_WATERMARK,
-        Member({"read_uncommitted": Isolation.HIGH_WATERMARK, "read_committed": Isolation.READ_COMMITTED}),
+        Member(ISOLATION_WORDS),
     )
     exclude_internal_topics: bool = option(True, Switch())
 

@@ -51,17 +51,22 @@ class Coordinator:
     # ------------------------------------------------------------------------------------------------------- producers
 
     def init_producer_id(
-        self, transactional_id: str | None = None, timeout_ms: int = DEFAULT_TIMEOUT_MS
+        self,
+        transactional_id: str | None = None,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        current: ProducerIdentity | None = None,
     ) -> ProducerIdentity:
-        """Return the identity of a new producer.
+        """Return the identity of a new producer, or a new epoch for one that has an identity and goes on.
 
         With a transactional id, the previous producer is fenced by a larger epoch. A transaction that it left is
         aborted, or committed if that was already decided. Raises `CoordinatorRefused`, `InvalidInput`, and `LogError`
-        if the directory is not the only node of its cluster.
+        if the directory is not the only node of its cluster. A producer that gives its `current` identity must have
+        ended its transaction. It fences nobody: `ProducerFenced` is raised if another one has the id now. An answer
+        that was lost is given again.
         """
         if transactional_id is None:
             return ProducerIdentity(self._producer_ids.next(), 0)
-        return self._transactions.init(transactional_id, timeout_ms)
+        return self._transactions.init(transactional_id, timeout_ms, current)
 
     def add_partitions(
         self, transactional_id: str, ident: ProducerIdentity, partitions: Iterable[TopicPartition]

@@ -138,8 +138,12 @@ class Transactions(Hosts[TransactionShard]):
 
     # ------------------------------------------------------------------------------------ for producers in this process
 
-    def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
-        """Return the identity of a new producer. The previous one is fenced, and its open transaction is ended."""
+    def init(self, transactional_id: str, timeout_ms: int, current: ProducerIdentity | None = None) -> ProducerIdentity:
+        """Return the identity of a new producer. The previous one is fenced, and its open transaction is ended.
+
+        `current`: the identity of a producer that goes on with another epoch. It has no transaction open, so one that
+        is open is that of its successor.
+        """
         if not transactional_id or len(write_text(transactional_id)) > MAX_STRING:
             raise InvalidInput(f"a transactional id has 1 to {MAX_STRING} bytes, not {transactional_id[:80]!r}")
         max_ms = self._config.transaction_max_timeout_ms
@@ -147,10 +151,21 @@ class Transactions(Hosts[TransactionShard]):
             raise WrongTimeout(f"transaction.timeout.ms is from 1 to {max_ms}, not {timeout_ms}")
         with self._lock_of(transactional_id):
             host = self.host_for(transactional_id)
-            self._end_what_is_open(host, transactional_id)
-            request = InitRequest(transactional_id, timeout_ms)
-            answer: InitAnswer = _answer(host, lambda shard, ticket: shard.init(ticket, request))
-            self._check(host, transactional_id, answer.error_code, answer.producer)
+            if current is None:
+                self._end_what_is_open(host, transactional_id)
+                request = InitRequest(transactional_id, timeout_ms)
+            else:
+                request = InitRequest(transactional_id, timeout_ms, Producer(*current))
+
+            def init(shard: TransactionShard, ticket: Ticket) -> None:
+                value = shard.transactions.get(transactional_id)
+                if current is not None and value is not None and value.transaction_status == ONGOING:
+                    shard.answer(ticket, InitAnswer(ErrorCode.PRODUCER_FENCED, request.producer))
+                else:
+                    shard.init(ticket, request)
+
+            answer: InitAnswer = _answer(host, init)
+            self._check(host, transactional_id, answer.error_code, current or answer.producer)
             return ProducerIdentity(*answer.producer)
 
     def add_partitions(

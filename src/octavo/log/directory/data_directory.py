@@ -30,6 +30,7 @@ from octavo.log.names import COMMIT_JOURNAL, CONSUMER_OFFSETS, METADATA_TOPIC, T
 from octavo.log.observer import DirectoryObserver
 from octavo.log.ownership.fork_safe import WeakCallbacks, make_rlock
 from octavo.log.partition_folders import Paths, check_data_folder, check_place, find_all_partitions, folder_paths
+from octavo.log.recovery.recover import Recover, recover_of
 from octavo.log.recovery_report import IgnoredFile, OnProgress, RecoveryReport
 from octavo.log.storage import DISK, Storage, is_full
 from octavo.log.watched.warnings import warn_of_remote_part
@@ -106,6 +107,7 @@ class DataDirectory(ClosedByWith):
         lock_timeout: float = ...,
         node_id: int | None = ...,
         as_broker: bool = ...,
+        recover: Recover | str = ...,
     ) -> DataDirectory: ...
 
     @overload
@@ -128,6 +130,7 @@ class DataDirectory(ClosedByWith):
         lock_timeout: float = 0,
         node_id: int | None = None,
         as_broker: bool = False,
+        recover: Recover | str = Recover.REFUSE,
     ) -> DataDirectory | WatchedDirectory:
         """Open a directory for writing, or create it. Several folders form one directory on several disks.
 
@@ -145,13 +148,18 @@ class DataDirectory(ClosedByWith):
         as_broker: be the broker of the directory: what settings say is done, and what they leave open has Kafka's
             defaults. Only how long records are kept has no default where Apache Kafka has run; see
             `kept_for_want_of_retention`
+        recover: what to do if, after an unclean shutdown, damage lies before sound batches. "refuse" raises
+            `WouldLoseRecords`, and nothing is cut. "as-kafka" cuts the log at the damage, as Apache Kafka does, and
+            keeps the file as it was beside it. What is cut is told to the logger `octavo.log`
 
         A commit of staged batches that was interrupted is finished; see `commit_staged`.
 
         Raises `DirectoryLocked`. Raises `OthersDecide` if other nodes share control of its partitions. Raises
         `BadDirectory` and `OSError` if it is not a data directory, or cannot be read or written. Raises
-        `CommitUnresolved` if an interrupted commit cannot be finished, and `CorruptFile` for a damaged journal.
+        `WouldLoseRecords` as above, `CommitUnresolved` if an interrupted commit cannot be finished, and `CorruptFile`
+        for a damaged journal.
         """
+        recover = recover_of(recover)
         several = folder_paths(paths)
         for path in several:
             check_data_folder(path, read_only=read_only)
@@ -166,6 +174,7 @@ class DataDirectory(ClosedByWith):
             for path in several:
                 make_folder(path, storage)
                 folders.append(lock_folder(path, storage, deadline))
+                folders[-1].recover = recover
             find_all_partitions(several)
             share_broker_epoch(folders)
             known = MetadataStore.open(several, storage=storage, read_only=True)

@@ -27,6 +27,7 @@ from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
 from octavo.log.partition_folders import find_partitions
 from octavo.log.recovery.loading import check_partition
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 from octavo.log.writing.log_state import LogState, Stamp
@@ -52,6 +53,7 @@ class DataFolder:
         self._observer: DirectoryObserver | None = None
         self._has_begun = False
         self._is_open = True
+        self.recover = Recover.REFUSE  # what may be done where damage lies before sound batches
         self.has_failed = False  # the disk has: then the logs are checked when the folder is opened again
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
         self._with_gaps: Final[set[TopicPartition]] = set()  # what `check` was told
@@ -132,6 +134,7 @@ class DataFolder:
                 may_have_gaps=topic.may_be_compacted or self._may_have_gaps(partition),
                 on_progress=on_progress,
                 is_new=is_new,
+                recover=self.recover,
             )
             log = Log(state, self.close if is_for_log else state.close)
             opened = self._opened[partition] = _Opened(log, state)

@@ -34,6 +34,7 @@ from octavo.log.log import Log
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, Topic
 from octavo.log.names import BOOTSTRAP_CHECKPOINT, Aside, TopicPartition
 from octavo.log.partition_folders import Paths, check_data_folder, folder_paths
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import DISK, Storage
 
@@ -260,6 +261,7 @@ def open_member(
     check_data_folder(path)
     make_folder(path, storage)
     folder = lock_folder(path, storage, time.monotonic() + lock_timeout)
+    folder.recover = Recover.AS_KAFKA  # a leader has what is cut off, or it was not committed
     followed: FollowedMetadata | None = None
     try:
         take_identity(folder, node_id=node_id, new_cluster_id=new_cluster_id)

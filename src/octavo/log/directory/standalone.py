@@ -14,6 +14,7 @@ from octavo.log.files.partition_metadata import read_topic_id
 from octavo.log.log import Log
 from octavo.log.names import TopicPartition
 from octavo.log.partition_folders import METADATA_PARTITION
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
 from octavo.log.watched.warnings import warn_of_hidden_records, warn_of_unreadable_metadata
@@ -32,6 +33,7 @@ def open_partition(
     may_have_gaps: bool,
     even_if_replicated: bool,
     on_progress: OnProgress | None,
+    recover: Recover,
 ) -> Log:
     """Open the log of the partition at `path` for writing."""
     partition = _partition_at(path)
@@ -39,6 +41,7 @@ def open_partition(
         raise BadDirectory(path, "the log of Kafka's metadata is written by Kafka and DataDirectory alone")
     check_no_file(path)
     folder = DataFolder(path.parent, storage)
+    folder.recover = recover
     try:
         metadata = _read_metadata(path.parent, storage)
         topic = metadata.topics.get(partition.topic)

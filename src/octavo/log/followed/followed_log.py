@@ -21,6 +21,7 @@ from octavo.log.names import PARTITION_METADATA
 from octavo.log.ownership.owner import Owner
 from octavo.log.partition_folders import METADATA_PARTITION
 from octavo.log.recovery.loading import check_partition
+from octavo.log.recovery.recover import Recover
 from octavo.log.storage import Storage
 from octavo.log.writing.log_state import LogState
 
@@ -66,5 +67,6 @@ def open_followed_log(
         storage=storage,
         clock=clock,
         on_progress=None,
+        recover=Recover.AS_KAFKA,
     )
     return Log(state, state.close)

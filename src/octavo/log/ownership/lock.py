@@ -12,8 +12,9 @@ process that is killed leaves it there.
 
 A fork shares the descriptor, and with it the lock. The child closes its copy, so that the lock ends with the parent.
 
-No lock helps if the file is deleted or replaced while the lock is held: the next process locks another file.
-`check_lock` notices that. When the lock is released, the file stays where it is, as in Kafka.
+No lock helps if the file is deleted or replaced while the lock is held, or the directory moved: the next process locks
+another file. `check_lock` notices that. Every change calls it if half a second has passed since the last time. When the
+lock is released, the file stays where it is, as in Kafka.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 import weakref
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +37,7 @@ from octavo.log.storage import DISK, File, Storage
 
 _ATTEMPTS: Final = 10  # the owner may release the lock after the refusal and before we ask who it is
 _MAX_NOTE: Final = 1024
+_SURE_S: Final = 0.5  # for so long the lock counts as in place, once that was seen
 _NOTE: Final = re.compile(rb"([0-9]+ [^ \n]+ [0-9]+\n)?")  # a file that holds anything else is not written to
 
 
@@ -65,6 +68,7 @@ class DirectoryLock(Owner):
         self._is_of_file: Final = is_of_file  # it ends with this file, and not with any descriptor of the same file
         self._id: Final = _FileId.of(os.fstat(file.descriptor))
         self._note = b""  # what this process has written to the file
+        self.sure_until_s = time.monotonic() + _SURE_S
 
     @classmethod
     def acquire(cls, folder: Path, storage: Storage = DISK) -> Self:
@@ -88,10 +92,12 @@ class DirectoryLock(Owner):
 
         Every later check raises it too.
         """
+        asked_s = time.monotonic()
         self.check()
         if not (self._has_descriptor() and _id_of(self.folder / LOCK) == self._id and self._is_still_locked()):
             self.refuse_writes(LockLost(self.folder))
             self.check()
+        self.sure_until_s = asked_s + _SURE_S
 
     def release(self) -> None:
         """Release the lock. May be called more than once. In a fork, the lock stays with its owner."""

@@ -3,7 +3,8 @@
 Only the process that opened a directory may write to it. A process made by a fork has a copy of every object of its
 parent, with sizes and offsets that are out of date as soon as the parent goes on. So it may only read.
 
-An append cannot afford a system call for this check. So the owner has a page of memory that Linux clears in every
+An append cannot afford a system call for this check, and for the check of the lock only now and then: see
+`Owner.sure_until_s`. So the owner has a page of memory that Linux clears in every
 child, however the child was forked (`MADV_WIPEONFORK`). On other systems, process ids are compared.
 """
 
@@ -13,6 +14,7 @@ import contextlib
 import mmap
 import os
 import sys
+from math import inf
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -35,6 +37,7 @@ class Owner:
         self.folder: Final = folder
         self.pid: Final = os.getpid()
         self.mark: Mark = _make_mark(self.pid)  # for callers that cannot afford to call `check`
+        self.sure_until_s = inf  # on the monotonic clock: until then no change has to call `check_lock`
         self._lost: LogError | None = None
 
     @property

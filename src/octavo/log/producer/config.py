@@ -18,7 +18,7 @@ from octavo.errors import InvalidConfig
 from octavo.log.clients.config import NO_INTERCEPTORS, given, without_connections
 from octavo.log.config.options import Options, option
 from octavo.log.config.values import Member, Name, Switch, Text, Word, int32, int64
-from octavo.records.layout import MAX_INT32, Codec
+from octavo.records.layout import CODEC_WORDS, MAX_INT32, Codec
 
 _MAX_IN_FLIGHT: Final = 5  # as many batches as a log remembers of each producer
 _TO_SEND: Final = "give it to each send, as on_delivery"
@@ -67,15 +67,7 @@ class ProducerConfig:
     max_request_size: int = option(1 << 20, int32(0))
     compression_type: Codec = option(  # noqa: RUF009 (a field, as the others)
         Codec.NONE,
-        Member(
-            {
-                "none": Codec.NONE,
-                "gzip": Codec.GZIP,
-                "snappy": Codec.SNAPPY,
-                "lz4": Codec.LZ4,
-                "zstd": Codec.ZSTD,
-            }
-        ),
+        Member(CODEC_WORDS),
     )
     compression_gzip_level: int = option(-1, int32(1, 9, also=-1))
     compression_lz4_level: int = option(9, int32(1, 17))

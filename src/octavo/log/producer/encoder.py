@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import RecordTooLarge
+from octavo.log.coordinator.producer_identity import ProducerIdentity
 from octavo.log.producer.future import Delivery
 from octavo.log.producer.record_columns import Int64s, RecordColumns
 from octavo.records import BatchBuilder, Codec, read_batches
@@ -48,10 +49,20 @@ class Sealed(NamedTuple):
     last: int  # row after the last one
 
 
+class Attempt(NamedTuple):
+    """An append of batches of a parcel that was begun, and whose outcome is not noted yet."""
+
+    producer: ProducerIdentity
+    sequence: int
+    record_count: int
+    rows: Any  # their indexes in the delivery
+    end: int  # index after the last of the batches
+
+
 class Parcel:
     """Batches of one partition, in order, whose records belong to one delivery."""
 
-    __slots__ = ("batches", "data", "delivery", "done", "partition", "rows", "tries")
+    __slots__ = ("attempt", "batches", "bumped_for", "data", "delivery", "done", "partition", "rows")
 
     def __init__(self, partition: int, delivery: Delivery, rows: Any, batches: list[Sealed], data: Buffer) -> None:
         self.partition: Final = partition
@@ -59,19 +70,21 @@ class Parcel:
         self.rows: Final = rows  # indexes of its records in the delivery: an array, or a slice
         self.batches: Final = batches
         self.data: Final = data  # all batches, one after the other
-        self.tries = 0
-        self.done = 0  # number of batches that have been delivered one by one
+        self.attempt: Attempt | None = None  # left set by an exception from outside
+        self.done = 0  # number of batches whose outcome is known
+        self.bumped_for = -1  # index of the batch for which another epoch was taken
 
     @property
     def count(self) -> int:
         """Number of records."""
         return self.batches[-1].last - self.batches[0].first
 
-    def rows_of(self, batch: Sealed) -> Any:
-        """The indexes of a batch's records in the delivery: an array, or a slice."""
+    def rows_of(self, batches: Sequence[Sealed]) -> Any:
+        """The indexes of the records of successive batches in the delivery: an array, or a slice."""
+        first, last = batches[0].first, batches[-1].last
         if isinstance(self.rows, slice):
-            return slice(self.rows.start + batch.first, self.rows.start + batch.last)
-        return self.rows[batch.first : batch.last]
+            return slice(self.rows.start + first, self.rows.start + last)
+        return self.rows[first:last]
 
 
 class Share(NamedTuple):

@@ -326,7 +326,8 @@ class Producer(ClosedByWith):
     def commit_transaction(self) -> None:
         """Commit the transaction: append all that was sent, and make it visible. It is on the disk when this returns.
 
-        Raises `TransactionFailed` if something could not be appended: abort the transaction then.
+        Raises `TransactionFailed` if something could not be appended: abort the transaction then. A call that was
+        interrupted can be repeated.
         """
         with self._lock:
             transactions = self._transactional("commit_transaction")
@@ -335,7 +336,11 @@ class Producer(ClosedByWith):
 
     @answering(timeout=NO_WAIT)
     def abort_transaction(self) -> None:
-        """Abort the transaction: drop records that are not appended yet, and hide the appended ones from readers."""
+        """Abort the transaction: drop records that are not appended yet, and hide the appended ones from readers.
+
+        Raises `WrongTransactionState` after a commit that was interrupted, if that was decided already: the transaction
+        is committed then, and the next one can begin. A call that was interrupted can be repeated.
+        """
         with self._lock:
             transactions = self._transactional("abort_transaction")
             self._stop_sends()
@@ -359,7 +364,7 @@ class Producer(ClosedByWith):
 
     @answering()
     def close(self, timeout: float | None = None) -> None:
-        """Append all that was sent, and accept no more. An open transaction is aborted.
+        """Append all that was sent, and accept no more. An open transaction is aborted, unless it is being committed.
 
         Raises `TimeoutError` after `timeout` seconds; the producer is closed nevertheless. In a fork of the process
         that opened the directory, nothing is appended: the parent appends what was sent before the fork.
@@ -375,8 +380,7 @@ class Producer(ClosedByWith):
             self._stop_sends()
         try:
             if self._transactions is not None and self._transactions.is_open:
-                with self._transactions.unless_fenced():
-                    self._transactions.abort(self._drop_transaction)
+                self._transactions.finish(self._drop_transaction)
             else:
                 self._sender.finish(timeout)
         finally:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from octavo.errors import SendTimedOut
 from octavo.log.clock import Clock
-from octavo.log.ownership.fork_safe import make_lock, make_rlock
+from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.producer.config import ProducerConfig
 from octavo.log.producer.future import OnDelivery, SendFuture
 from octavo.log.producer.inbox import Inbox
@@ -56,7 +56,7 @@ class Sender:
         self._outbox: list[Parcel] = []
         self._closed: Exception | None = None
         self._waiting: list[Any] = []  # futures, each followed by its callback; tuples would be garbage to collect
-        self._callbacks: Final = make_lock()  # guards `_waiting`
+        self._callbacks: Final = make_rlock()  # guards `_waiting`
 
     def add(self, inbox: Inbox) -> None:
         """Add an inbox. All inboxes share half of `buffer.memory`; the other half is for batches being built."""

@@ -11,7 +11,7 @@ from octavo.log.closing import ClosedByWith
 from octavo.log.reading.log_reader import LogReader
 from octavo.log.reading.read_view import ReadResult, indexed_aborts, read_view
 from octavo.log.segment.transaction_index import AbortedEntry
-from octavo.log.view import Isolation, SegmentInfo, View
+from octavo.log.view import Isolation, SegmentInfo, View, isolation_of
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class ReadableLog(ClosedByWith):
         offset: int,
         max_bytes: int,
         *,
-        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        isolation: Isolation | str = Isolation.HIGH_WATERMARK,
         at_least_one: bool = True,
         whole_batches: bool = False,
         segment: int | None = None,
@@ -95,6 +95,7 @@ class ReadableLog(ClosedByWith):
 
         at_least_one: return the first batch complete, however large it is. Without this, any batch may be cut by
             `max_bytes`; with it, only later ones
+        isolation: or Kafka's word for it, read_uncommitted or read_committed
         whole_batches: leave out a batch that would be cut, so that nothing is read twice if the next read begins at
             `ReadResult.next_offset`
         segment: the `ReadResult.segment` of the previous read, to go on in that segment as long as it has more. Without
@@ -105,9 +106,14 @@ class ReadableLog(ClosedByWith):
         """
         if max_bytes < 0:
             raise InvalidInput(f"max_bytes cannot be {max_bytes}")
+        seen = self._isolated(isolation)
         return self._in_view(
-            lambda view: read_view(self, view, offset, max_bytes, isolation, at_least_one, whole_batches, segment)
+            lambda view: read_view(self, view, offset, max_bytes, seen, at_least_one, whole_batches, segment)
         )
+
+    def _isolated(self, given: Isolation | str) -> Isolation:
+        """Return the isolation that a caller means, once the view can be read with it. Raises `InvalidInput`."""
+        return isolation_of(given)
 
     def _in_view(self, ask: Callable[[View], T]) -> T:
         """Call `ask` with the present view. If it fails and the log was truncated meanwhile, call it again."""
@@ -127,27 +133,30 @@ class ReadableLog(ClosedByWith):
         self,
         offset: int | None = None,
         *,
-        isolation: Isolation = Isolation.HIGH_WATERMARK,
+        isolation: Isolation | str = Isolation.HIGH_WATERMARK,
         buffer_size: int = 64 << 10,
         max_buffer_size: int = 64 << 20,
     ) -> LogReader:
         """Return an iterator over batches or records, from `offset` or from the start of the log."""
         start = self.start_offset if offset is None else offset
-        return LogReader(self, start, isolation=isolation, buffer_size=buffer_size, max_buffer_size=max_buffer_size)
+        seen = self._isolated(isolation)
+        return LogReader(self, start, isolation=seen, buffer_size=buffer_size, max_buffer_size=max_buffer_size)
 
     def offset_for_timestamp(
-        self, timestamp_ms: int, *, isolation: Isolation = Isolation.HIGH_WATERMARK
+        self, timestamp_ms: int, *, isolation: Isolation | str = Isolation.HIGH_WATERMARK
     ) -> TimestampOffset | None:
         """Return the first record whose timestamp is `timestamp_ms` or larger.
 
         Returns None if there is none, or if it is not visible. As in Kafka, only the first segment with such a
         timestamp is searched.
         """
-        return self._in_view(lambda view: _find_timestamp(view, timestamp_ms, isolation))
+        seen = self._isolated(isolation)
+        return self._in_view(lambda view: _find_timestamp(view, timestamp_ms, seen))
 
-    def max_timestamp_offset(self, *, isolation: Isolation = Isolation.HIGH_WATERMARK) -> TimestampOffset | None:
+    def max_timestamp_offset(self, *, isolation: Isolation | str = Isolation.HIGH_WATERMARK) -> TimestampOffset | None:
         """Return the first record with the largest timestamp of the log; None if it is not visible yet."""
-        return self._in_view(lambda view: _find_largest_timestamp(view, isolation))
+        seen = self._isolated(isolation)
+        return self._in_view(lambda view: _find_largest_timestamp(view, seen))
 
 
 def _find_timestamp(view: View, timestamp_ms: int, isolation: Isolation) -> TimestampOffset | None:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 import os
 from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from octavo.errors import BadDirectory, CorruptFile, Truncated
+from octavo.errors import BadDirectory, CorruptFile, Truncated, WouldLoseRecords
 from octavo.log.files.leader_epochs import LeaderEpochs
 from octavo.log.files.text_checkpoint import LOG_START
 from octavo.log.names import (
@@ -38,6 +39,7 @@ from octavo.log.names import (
 from octavo.log.producer_state.replay import Replay, snapshots_of
 from octavo.log.producer_state.transaction_index_check import check_txn_index
 from octavo.log.recovery.leftovers import base_offset_in, finish_what_was_under_way
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import Cut, IgnoredFile, OnProgress, Progress, RecoveryReport
 from octavo.log.segment.index import OffsetIndex, TimeIndex
 from octavo.log.segment.segment import Segment
@@ -47,6 +49,8 @@ from octavo.records.layout import BATCH_HEADER, MAGIC_AT, NO_LEADER_EPOCH, NO_OF
 
 if TYPE_CHECKING:
     from octavo.log.recovery.checking import Found, Scanner
+
+_log = logging.getLogger("octavo.log")
 
 _INDEXES = (INDEX, TIME_INDEX, TXN_INDEX)
 _SEGMENT_FILES = (LOG, *_INDEXES)
@@ -138,8 +142,11 @@ class Loader:
         epochs_damage: CorruptFile | None,
         now_ms: int,
         on_progress: OnProgress | None,
+        recover: Recover = Recover.REFUSE,
     ) -> None:
+        """`recover`: whether sound batches behind damage may be cut off."""
         self._storage = storage
+        self._recover_as = recover
         self._folder = folder
         self._clean = clean
         self._recovery_point = recovery_point
@@ -153,9 +160,13 @@ class Loader:
         self._report = RecoveryReport(partition, was_clean=clean)
         self._replay = Replay(storage, folder, self._report)
         self._bytes_to_check = 0
+        self._first_offset = 0
 
     def load(self) -> Loaded:
-        """Open the partition. Raises `OSError`. Any other problem was found by `check_partition` before."""
+        """Open the partition. Raises `OSError`, and `WouldLoseRecords` before anything that is sound is cut off.
+
+        Any other problem was found by `check_partition` before.
+        """
         if not self._clean:
             # Files that a crashed process created or renamed are visible now, so they must survive a power cut too.
             self._storage.sync_folder(self._folder)
@@ -163,6 +174,7 @@ class Loader:
         names = finish_what_was_under_way(self._storage, self._folder, self._report)
         segments = self._open_segments(names)
         self._report.segments = len(segments)
+        self._first_offset = max(self._start_offset, segments[0].base_offset) if segments else 0
         self._drop_unused(segments)
         self._rebuild_epochs(segments)
         first = len(segments) if self._clean else self._first_unflushed(segments)
@@ -325,9 +337,7 @@ class Loader:
             rule = f"the log ended at offset {recorded} when it was closed, and its last batch ends at {claimed}"
             found = Cut(active.path.name, active.size, 0, rule)
         elif recorded == scanner.end_offset:
-            reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
-            self._report.cuts.append(Cut(active.path.name, scanner.position, size, reason))
-            active.cut(scanner.position)
+            self._cut(active, scanner, [])
             return
         else:
             is_likely = end == active.size and active.takes(claimed - 1)
@@ -374,24 +384,63 @@ class Loader:
         scanner = self._scan(segment, replay)
         error = scanner.error
         if error is not None:
-            reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
-        elif self._has_lost_its_end(scanner.end_offset, later):
+            self._cut(segment, scanner, later)
+            return True
+        if self._has_lost_its_end(scanner.end_offset, later):
             gap = f"{scanner.end_offset} to {later[0].base_offset - 1}"
             reason = f"the offsets {gap} are not there; what comes after them is kept in files that end in {LOST}"
-        else:
-            return False
+            self._cut_at(segment, scanner, later, reason, keeps_later=True)  # the gap may not be a power cut's
+            return True
+        return False
+
+    def _cut(self, segment: Segment, scanner: Scanner, later: Sequence[Segment]) -> None:
+        """Cut a segment at damage, and remove the `later` ones. Raises `WouldLoseRecords` before anything is done."""
+        from octavo.log.recovery.sound_behind import find_behind, keep_copy, records_before
+
+        error = scanner.error
+        assert error is not None
+        reason = "a batch is not all there" if isinstance(error, Truncated) else error.rule
+        behind = find_behind(segment, scanner.position, scanner.end_offset - 1, later)
+        if behind.batches:
+            if self._recover_as is Recover.REFUSE:
+                # Segments before this one may be many: of them the offsets are counted, which compaction leaves out.
+                before = max(0, segment.base_offset - self._first_offset) + records_before(segment, scanner.position)
+                raise WouldLoseRecords(segment.path, scanner.position, reason, before, behind.records)
+            self._report.kept.append(keep_copy(self._storage, segment.path).name)
+            reason += f", and {behind.records:,} sound record(s) lay behind it"
+        self._cut_at(segment, scanner, later, reason, keeps_later=bool(behind.batches))
+
+    def _cut_at(
+        self, segment: Segment, scanner: Scanner, later: Sequence[Segment], reason: str, *, keeps_later: bool
+    ) -> None:
+        """Remove the `later` segments, the last one first, then cut a segment, and say so.
+
+        `keeps_later`: keep the data of later segments under another name
+        """
+        from octavo.log.recovery.sound_behind import lost_path
+
         for behind in reversed(later):
             for path in behind.files():
-                if error is None and path.suffix == LOG and behind.size:  # the gap may not be a power cut's
-                    self._storage.rename(path, path.with_name(path.name + LOST))
+                if keeps_later and path.suffix == LOG and behind.size:
+                    kept = lost_path(path)
+                    self._storage.rename(path, kept)
+                    self._report.kept.append(kept.name)
                     self._report.removed.append(path.name)
                 else:
                     self._remove(path.name)
             self._storage.sync_folder(self._folder)
-        size = segment.size - scanner.position
-        self._report.cuts.append(Cut(segment.path.name, scanner.position, size, reason))
+            self._log_cut(Cut(behind.path.name, 0, behind.size, "the log was cut before it"), behind.base_offset)
+        cut = Cut(segment.path.name, scanner.position, segment.size - scanner.position, reason)
+        self._report.cuts.append(cut)
         segment.cut(scanner.position)
-        return True
+        self._log_cut(cut, scanner.end_offset)
+
+    def _log_cut(self, cut: Cut, offset: int) -> None:
+        _log.warning(
+            "%s: cut %d bytes off %s at byte %d, from offset %d on: %s%s",
+            *(self._report.partition, cut.size, cut.file, cut.position, offset, cut.reason),
+            f" (kept in {', '.join(self._report.kept)})" if self._report.kept else "",
+        )
 
     def _has_lost_its_end(self, end_offset: int, later: Sequence[Segment]) -> bool:
         """Return whether a segment whose batches end at `end_offset` had more of them before a power cut.

@@ -12,7 +12,7 @@ from octavo.log.config.log_config import LogConfig
 from octavo.log.files.leader_epochs import EpochEntry, LeaderEpochs
 from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
-from octavo.log.reading.read_view import ReadResult, abort_bound
+from octavo.log.reading.read_view import abort_bound
 from octavo.log.reading.readable_log import ReadableLog
 from octavo.log.segment.segment import Segment
 from octavo.log.segment.transaction_index import AbortedEntry
@@ -154,27 +154,12 @@ class WatchedLog(ReadableLog):
         self._decide()
         return super().first_unstable_offset
 
-    def read(
-        self,
-        offset: int,
-        max_bytes: int,
-        *,
-        isolation: Isolation = Isolation.HIGH_WATERMARK,
-        at_least_one: bool = True,
-        whole_batches: bool = False,
-        segment: int | None = None,
-    ) -> ReadResult:
-        """Read like `ReadableLog.read`. Aborted transactions are found in the data: the writer's index may lag."""
+    def _isolated(self, given: Isolation | str) -> Isolation:
+        """For committed data, find aborted transactions in the data first: the writer's index may lag."""
+        isolation = super()._isolated(given)
         if isolation is Isolation.READ_COMMITTED:
             self._decide()
-        return super().read(
-            offset,
-            max_bytes,
-            isolation=isolation,
-            at_least_one=at_least_one,
-            whole_batches=whole_batches,
-            segment=segment,
-        )
+        return isolation
 
     def _decide(self) -> None:
         """Find the undecided transactions in the current view, now and after every later look."""

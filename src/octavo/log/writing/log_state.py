@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from octavo.errors import OctavoError
@@ -25,6 +26,7 @@ from octavo.log.names import LEADER_EPOCHS, TopicPartition
 from octavo.log.ownership.fork_safe import make_rlock
 from octavo.log.producer_state.producer_batch import ProducerBatch
 from octavo.log.recovery.loading import Loaded, Loader, load_new
+from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress
 from octavo.log.segment.batch_span import BatchSpan
 from octavo.log.segment.segment import Segment
@@ -109,6 +111,7 @@ class LogState:
         clock: Clock,
         on_progress: OnProgress | None,
         is_new: bool = False,
+        recover: Recover = Recover.REFUSE,
     ) -> LogState:
         """Open a partition for writing. The caller holds the directory's lock and has called `check_partition`.
 
@@ -116,6 +119,7 @@ class LogState:
             to the recorded high watermark: what comes after it may be on no other replica
         may_have_gaps: offsets may be missing between two segments, other than by a crash. See `Flushing`
         is_new: the folder was just made, so there is nothing to look for in it
+        recover: what may be done where damage lies before sound batches
         """
         if is_new:
             epochs = LeaderEpochs.new(storage, folder / LEADER_EPOCHS)
@@ -135,6 +139,7 @@ class LogState:
                 epochs_damage=damage,
                 now_ms=clock(),
                 on_progress=on_progress,
+                recover=recover,
             ).load()
         if checkpoints.recovery_point(partition) > loaded.end_offset:  # flushed data were damaged, and cut off
             checkpoints.lower_recovery_point(partition, loaded.end_offset)
@@ -158,10 +163,13 @@ class LogState:
 
     def check_ready(self) -> None:
         """Check, at the beginning of a change and under the lock, that the log can be changed."""
-        change = self.change
-        if change.unfinished == SETTLED and change.failure is None and change.is_open and self.owner.mark[0]:
+        change, owner = self.change, self.owner
+        is_sure = owner.mark[0] and monotonic() < owner.sure_until_s
+        if is_sure and change.unfinished == SETTLED and change.failure is None and change.is_open:
             return  # nearly always
         change.check_open()
+        if not is_sure:
+            owner.check_lock()
         if change.unfinished != SETTLED:
             self.settle()
             change.check_open()

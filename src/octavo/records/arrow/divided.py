@@ -11,7 +11,7 @@ import pyarrow as pa
 from octavo.records.arrow.flat_columns import Int64s, check_names, columns_of
 from octavo.records.arrow.groups import BatchFields, check_arguments, one_group
 from octavo.records.arrow.writer import compressed_batches, encode_groups
-from octavo.records.fields import check_range
+from octavo.records.fields import check_range, codec_of
 from octavo.records.kernels import encode, encode_input
 from octavo.records.layout import (
     LENGTH_AT,
@@ -33,7 +33,7 @@ def from_arrow_divided(
     batch: pa.RecordBatch,
     ends: Int64s,
     *,
-    codec: Codec = Codec.NONE,
+    codec: Codec | str = Codec.NONE,
     level: int | None = None,
     max_size: int,
 ) -> list[list[Buffer]]:
@@ -45,7 +45,7 @@ def from_arrow_divided(
     """
     fields = BatchFields(
         magic=2,
-        codec=codec,
+        codec=codec_of(codec),
         level=level,
         timestamp_type=TimestampType.CREATE_TIME,
         log_append_time_ms=NO_TIMESTAMP,
@@ -68,7 +68,7 @@ def from_arrow_divided(
     out, batches = encode_groups(columns_of(batch, 0), groups, 2, max_size, MAX_SIZE)
     out[batches[:, encode.BATCH_START, None] + _OFFSET_BYTES] = 0  # which no checksum covers
     of_groups = np.searchsorted(batches[:, encode.BATCH_GROUP], np.arange(len(ends) + 1))
-    if codec:
+    if fields.codec:
         pieces = compressed_batches(out.data, batches, groups, fields)
         return [pieces[first:end] for first, end in pairwise(of_groups.tolist())]
     limits = [*batches[of_groups[:-1], encode.BATCH_START].tolist(), int(batches[-1, encode.BATCH_END])]

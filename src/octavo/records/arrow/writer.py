@@ -17,7 +17,7 @@ from octavo.records.arrow.groups import BatchFields, check_arguments, groups_of
 from octavo.records.arrow.output_memory import take_memory
 from octavo.records.checksum import crc_of
 from octavo.records.compression import compress
-from octavo.records.fields import check_range
+from octavo.records.fields import check_range, codec_of, timestamp_type_of
 from octavo.records.kernels import encode, encode_input, kernels
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.machine import SLACK
@@ -50,10 +50,10 @@ def from_arrow(
     batch: pa.RecordBatch,
     *,
     magic: int = 2,
-    codec: Codec = Codec.NONE,
+    codec: Codec | str = Codec.NONE,
     level: int | None = None,
     base_offset: int = 0,
-    timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
     log_append_time_ms: int = NO_TIMESTAMP,
     leader_epoch: int = NO_LEADER_EPOCH,
     producer_id: int = NO_PRODUCER_ID,
@@ -79,9 +79,9 @@ def from_arrow(
     """
     fields = BatchFields(
         magic=magic,
-        codec=codec,
+        codec=codec_of(codec),
         level=level,
-        timestamp_type=timestamp_type,
+        timestamp_type=timestamp_type_of(timestamp_type),
         log_append_time_ms=log_append_time_ms,
         leader_epoch=leader_epoch,
         producer_id=producer_id,

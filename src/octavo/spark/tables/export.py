@@ -15,6 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from octavo.errors import InvalidInput
+from octavo.records import Codec
+from octavo.records.fields import codec_of
 from octavo.spark.options import Options, read_options
 from octavo.spark.plan import plan_tasks
 from octavo.spark.ranges import Logs, Sources
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("octavo.spark")
 
-CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "none")
 MAX_TASK_SIZE: Final = 256 << 20  # bytes of log. Slices of up to twice as much are not divided
 MIN_TASK_SIZE: Final = 16 << 20
 ROUND_SIZE: Final = 64 << 30  # bytes of log; what is more is exported in several rounds, each with a commit
@@ -84,14 +85,12 @@ class Exporter:
         source: Mapping[str, str],
         *,
         columns: ColumnChoice = AS_BEFORE,
-        compression: str = CODECS[0],
+        compression: Codec | str = Codec.SNAPPY,
         round_size: int = ROUND_SIZE,
     ) -> None:
         """Check the options, and add the columns that are missing if the table exists. Raises `InvalidInput`."""
-        if compression not in CODECS:
-            raise InvalidInput(f"compression: Parquet is written with {', '.join(CODECS)}, not with {compression!r}")
         self.runner: Final = runner
-        self.compression: Final = compression
+        self.compression: Final = codec_of(compression).name.lower()
         self.target: Final = target
         self._options: Final = source_options(source)
         self._logs: Final = Logs(self._options, decides=True)
@@ -196,7 +195,7 @@ def export_logs(
     decoder: ValueDecoder | None = None,
     infer: str | None = None,
     prefix: str | None = None,
-    compression: str = CODECS[0],
+    compression: Codec | str = Codec.SNAPPY,
     merge: bool = False,
     target_options: Mapping[str, str] | None = None,
     on_progress: OnProgress | None = None,
@@ -212,7 +211,7 @@ def export_logs(
     batch_info: whether the table has the fields of the batches, so that `octavo import` can restore them
     decoder: makes typed columns of the values; `prefix` is put before their names
     infer: the format of the values, if a decoder is to be made by a look at some of them. It is kept for later exports
-    compression: the codec of the files
+    compression: the codec of the files, or its word: none, gzip, snappy, lz4 or zstd
     merge: whether small files are merged afterwards
     target_options: options of the format (see `open_target`)
     on_progress: called with the number of bytes that are exported, and of those that will be
@@ -239,7 +238,7 @@ def export_logs(
         else:
             follow(exporter, summary, stop=stop, interval_s=interval_s)
         if merge:
-            summary.merged += merge_files(table, runner, compression=compression).removed
+            summary.merged += merge_files(table, runner, compression=exporter.compression).removed
     return summary
 
 

@@ -6,14 +6,20 @@ import contextlib
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from octavo.errors import DirectoryLocked, LockLost
 from octavo.log import Background, DataDirectory, Log
 from octavo.log.names import TopicPartition
+from octavo.log.ownership import lock
+from octavo.log.writing import log_state
+from octavo.server.serving import serve
 from tests.unit.log.logs import SMALL, keys, make_batch
 
 EVENTS = TopicPartition("events", 0)
@@ -133,3 +139,74 @@ def test_the_mark_of_a_clean_shutdown_is_not_written(data: DataDirectory, tmp_pa
     with DataDirectory.open(tmp_path / "data") as again:
         assert not again.reports[0].was_clean
         assert keys(again.log(*EVENTS)) == list(range(20))
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "deleted": lambda folder: (folder / ".lock").unlink(),
+    "replaced": lambda folder: Path(shutil.copy(folder / ".lock", folder / "new")).rename(folder / ".lock"),
+    "moved": lambda folder: folder.rename(folder.with_name("moved")),
+    "moved and copied": lambda folder: shutil.copytree(folder.rename(folder.with_name("moved")), folder),
+}
+WRITES: dict[str, Callable[[Log], object]] = {
+    "append": lambda log: log.append(make_batch()),
+    "append as a follower": lambda log: log.append_as_follower(follower_batch(log)),
+    "replicate": lambda log: log.replicate(follower_batch(log), leader_epoch=0, high_watermark=0, start_offset=0),
+}
+
+
+def follower_batch(log: Log) -> bytes:
+    return log.end_offset.to_bytes(8, "big") + make_batch()[8:12] + bytes(4) + make_batch()[16:]
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_1_9_a_lock_that_is_lost_is_noticed_within_a_second(
+    data: DataDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: str, write: str
+) -> None:
+    """Mend 1.9: from a second after the loss on, nothing is acknowledged."""
+    log = data.log(*EVENTS)
+    log.append(make_batch())  # it may have looked right before the loss
+    LOSSES[loss](tmp_path / "data")
+    later_s = time.monotonic() + 1
+    monkeypatch.setattr(log_state, "monotonic", lambda: later_s)
+    end = log.end_offset
+    for _ in range(2):
+        with pytest.raises(LockLost, match="the lock file was deleted or replaced"):
+            WRITES[write](log)
+    assert log.end_offset == end
+
+
+def test_1_9_it_is_not_looked_at_for_every_append(data: DataDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    data.create_topic("large")
+    log = data.log("large", 0)
+    log.append(make_batch())
+    now_s = time.monotonic() + 10
+    looks: list[float] = []
+    monkeypatch.setattr(log_state, "monotonic", lambda: now_s)
+
+    def look() -> float:
+        looks.append(now_s)
+        return now_s
+
+    monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=look))
+    for _ in range(10):
+        log.append(make_batch())
+    assert len(looks) == 1
+    now_s += 0.49
+    log.append(make_batch())
+    assert len(looks) == 1
+    now_s += 0.02
+    log.append(make_batch())
+    assert len(looks) == 2
+
+
+def test_1_9_a_broker_notices_it_while_nobody_writes(tmp_path: Path) -> None:
+    told = threading.Event()
+
+    def say(sentence: str) -> None:
+        if "lock file" in sentence:
+            told.set()
+
+    with contextlib.suppress(LockLost), serve(tmp_path / "data", say=say):
+        (tmp_path / "data" / ".lock").unlink()
+        assert told.wait(60)

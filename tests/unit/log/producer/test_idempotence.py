@@ -73,7 +73,7 @@ def test_every_producer_has_an_id_of_its_own(tmp_path: Path) -> None:
 def test_after_the_last_sequence_number_comes_0(tmp_path: Path) -> None:
     with producing(tmp_path, batch_size=500) as (data, producer):
         producer.send("t", b"first").result()
-        producer._identity.advance(PARTITION, MAX_SEQUENCE - 5, 1)
+        producer._identity.advance(producer._identity.producer, PARTITION, MAX_SEQUENCE - 5, 1)
         data.log("t", 0).producers.entries.clear()  # else the jump is noticed
         for _ in range(12):
             producer.send("t", bytes(100))

@@ -176,7 +176,7 @@ def test_append_times_become_that_of_the_batch() -> None:
         ({"value": keys[:2]}, {"base_offset": -1}, "base_offset is -1"),
         ({"value": keys[:2]}, {"base_offset": 2**63 - 1}, "base_offset"),
         ({"value": keys[:2]}, {"timestamp_type": TimestampType.NONE}, "needs a timestamp type"),
-        ({"value": keys[:2]}, {"codec": 9}, "no codec 9"),
+        ({"value": keys[:2]}, {"codec": 9}, "codec cannot be 9"),
         ({"value": keys[:2]}, {"level": 3}, "no levels"),
         ({"value": keys[:2]}, {"codec": Codec.GZIP, "level": 30}, "30 was asked for"),
         ({"value": keys[:2]}, {"magic": 1, "leader_epoch": 3}, "no place for a leader epoch"),
