@@ -252,5 +252,5 @@ SEQUENCE_ORDER: Final = Rule.declare(
     "batch-sequence-order",
     "batch",
     means="A sequence number of a producer goes back: the log holds records of an idempotent producer twice.",
-    repair="Drop the duplicates where the records are used; the broker had lost the state of the producer.",
+    repair="Nothing on the disk has to be repaired: drop the duplicates where the records are used.",
 )
