@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from octavo.cli.broker_options import add_broker_options, given_cluster
 from octavo.cli.delimiters import delimiter
-from octavo.cli.exits import FINE
+from octavo.cli.exits import DAMAGE_FOUND, FINE
 from octavo.cli.tell import tell
 from octavo.errors import InvalidInput
 
@@ -35,7 +35,7 @@ examples:
   octavo consume orders -f '%p %o %k=%s\\n' -e
   octavo consume orders --json -e | jq .value
 
-Exit codes: 0 done, 2 could not: the broker does not answer, or refuses. 130 interrupted.
+Exit codes: 0 done, 1 a batch is damaged, 2 could not: the broker does not answer, or refuses. 130 interrupted.
 """
 
 _WAIT_MS: Final = 500
@@ -76,6 +76,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         default="read_committed",
         help="whether to print what transactions have not committed (default: read_committed)",
     )
+    parser.add_argument("--resync", action="store_true", help="go on behind damaged batches")
     parser.add_argument("-q", "--quiet", action="store_true", help="do not tell where a partition ends")
     add_broker_options(parser)
     parser.set_defaults(run=run)
@@ -92,16 +93,19 @@ def run(arguments: argparse.Namespace) -> int:
     out = sys.stdout.buffer
     with given_cluster(arguments) as cluster:
         committed = arguments.isolation_level == "read_committed"
-        receiver = Receiver(cluster, arguments.topic, arguments.partition, committed=committed)
+        receiver = Receiver(cluster, arguments.topic, arguments.partition, committed=committed, resync=arguments.resync)
         stops = _begin(receiver, arguments.offset)
         is_bounded = stops is not None or arguments.exit
         left = arguments.count
         told: set[int] = set()
+        outcome = FINE
         while left != 0:
-            going = [each for each in receiver.partitions if stops is None or receiver.positions[each] < stops[each]]
+            going = [each for each in receiver.partitions if each not in receiver.stopped]
+            if stops is not None:
+                going = [each for each in going if receiver.positions[each] < stops[each]]
             if arguments.exit:
                 going = [each for each in going if receiver.positions[each] < receiver.ends.get(each, 1 << 62)]
-            if is_bounded and not going:
+            if not going and (is_bounded or receiver.stopped):
                 break
             for partition, batch, record in receiver.receive(going, wait_ms=_WAIT_MS):
                 if stops is not None and record.offset >= stops[partition]:
@@ -112,9 +116,20 @@ def run(arguments: argparse.Namespace) -> int:
                     if left == 0:
                         break
             out.flush()
+            if receiver.damage:
+                outcome = DAMAGE_FOUND
+                _tell_damage(receiver, arguments.topic)
             if not arguments.quiet and left != 0:
                 _tell_ends(receiver, arguments.topic, told)
-    return FINE
+    return outcome
+
+
+def _tell_damage(receiver: Receiver, topic: str) -> None:
+    """Tell which batches could not be read, and what comes of their partitions."""
+    for partition, offset, problem in receiver.damage:
+        rest = "nothing is read from there on" if partition in receiver.stopped else "the rest of the batch is left out"
+        tell(f"partition {partition} of {topic} is damaged at offset {offset}: {problem}; {rest}")
+    receiver.damage.clear()
 
 
 def _tell_ends(receiver: Receiver, topic: str, told: set[int]) -> None:

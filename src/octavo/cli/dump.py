@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
         return max(code, _print_texts(files, listed, arguments))
     with _form(arguments, chosen) as form:
         only_records = not form.reading.wanted.is_everything
-        files, listed, code = _expanded(paths, _has_current_records if only_records else None)
+        prints_records = only_records or (chosen == "jsonl" and not arguments.entries)
+        files, listed, code = _expanded(paths, _has_current_records if prints_records else None)
         if only_records:  # a file that is named is printed under any name, unless that is one of a file without records
             files = [file for file in files if not _has_only_entries(file)]
         for is_text, group in groupby(files, lambda file: chosen is None and _is_named_for_kafka(file)):
@@ -81,13 +82,15 @@ def _format(arguments: argparse.Namespace) -> str | None:
         raise InvalidInput("--format parquet and --output FILE go together")
     if arguments.binary is not None and chosen in ("table", "parquet"):
         raise InvalidInput(f"--binary is for --format jsonl, and does not go with --format {chosen}")
+    if arguments.entries and chosen in ("table", "parquet"):
+        raise InvalidInput(f"--entries is for --format jsonl: --format {chosen} has them anyway")
     if arguments.follow and chosen == "parquet":
         raise InvalidInput("a Parquet file cannot be followed: use --format jsonl or table")
     if chosen is not None:
         return chosen
     if kafkas:
         return "kafka"
-    if sys.stdout.isatty() and arguments.binary is None:
+    if sys.stdout.isatty() and arguments.binary is None and not arguments.entries:
         return "table"
     return "jsonl" if own else None
 
@@ -106,7 +109,7 @@ def _form(arguments: argparse.Namespace, chosen: str | None) -> Form:
         return ParquetForm(reading, arguments.output)
     if chosen == "table":
         return TableForm(reading)
-    return JsonForm(reading, arguments.binary or "hex")
+    return JsonForm(reading, arguments.binary or "text")
 
 
 def _expanded(paths: Iterable[str], wanted: Callable[[str], bool] | None) -> tuple[list[str], set[str], int]:

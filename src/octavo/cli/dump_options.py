@@ -43,13 +43,15 @@ A line of JSON is a record:
                        in internal topics of Kafka, and with --value-format and
                        --key-format
 
-or an entry of another file: kind, topic, partition, its fields, file.
+or an entry of another file: kind, topic, partition, its fields, file. Of a
+folder, --format jsonl prints the records; entries are printed of files that
+are named, and with --entries. `octavo produce --json` sends such lines.
 """
 
 EPILOG: Final = """\
 examples:
   octavo dump orders-0                            a partition, at a terminal
-  octavo dump orders-0/*.log --offsets 1000:2000 --format jsonl --binary text
+  octavo dump orders-0/*.log --offsets 1000:2000 --format jsonl
   octavo dump /var/lib/kafka/data --format parquet --output dump
   octavo dump orders-0 --since 2026-11-16T03:00 --key user-17
   octavo dump broken.log --format jsonl --resync > saved.jsonl
@@ -79,7 +81,10 @@ def _add_own(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--binary",
         choices=_BINARY,
-        help='how jsonl has keys and values (default: hex). text is UTF-8, and {"hex": "ff00"} for what is not UTF-8',
+        help='how jsonl has keys and values (default: text, which is UTF-8, and {"hex": "ff00"} for what is not UTF-8)',
+    )
+    group.add_argument(
+        "--entries", action="store_true", help="jsonl: of a folder, also the entries of indexes and other files"
     )
     group.add_argument(
         "--offsets", metavar="A:B", type=_offsets, help="only offsets from A on and below B; either may be left out"
@@ -108,6 +113,7 @@ def own_options(arguments: argparse.Namespace) -> list[str]:
     """Return the options that were given and that Kafka's text has no place for."""
     given = {
         "--binary": arguments.binary is not None,
+        "--entries": arguments.entries,
         "--offsets": arguments.offsets is not None,
         "--since": arguments.since is not None,
         "--until": arguments.until is not None,

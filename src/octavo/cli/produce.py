@@ -26,9 +26,10 @@ topic. Records of a partition keep their order, and if an answer of a broker is 
 
   -K :               a line is KEY:VALUE; without the separator, it is a value without a key
   -Z                 an empty key or value is null
-  --json             a line is what `octavo consume --json` and `octavo dump --format jsonl --binary text` print:
+  --json             a line is what `octavo consume --json` and `octavo dump --format jsonl` print:
                      {"key": ..., "value": ..., "headers": [[NAME, VALUE]], "timestamp": ..., "partition": ...}
-                     of which all may be missing. The partition is only kept with --keep-partitions
+                     with a key or a value; the rest may be missing. The partition is only kept with --keep-partitions.
+                     Lines that are no records, such as those of indexes and of markers of transactions, are left out
 """
 
 _EPILOG: Final = """\
@@ -37,6 +38,7 @@ examples:
   octavo produce orders -K : -z zstd -l orders.txt
   octavo produce orders -k user-17 -H source=test -p 3 < one.txt
   octavo consume orders --json -e | octavo produce copy --json --keep-partitions
+  octavo dump orders-0 --format jsonl | octavo produce copy --json
 
 Exit codes: 0 all acknowledged, 2 could not: the broker does not answer, or refuses.
 """
@@ -72,6 +74,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     parser.add_argument("-Z", "--null", action="store_true", help="an empty key or value is null")
     parser.add_argument("--json", action="store_true", help="lines are JSON, see above")
+    parser.add_argument(
+        "--binary",
+        choices=("text", "hex", "base64"),
+        default="text",
+        help="--json: how `octavo dump --binary` has printed keys and values (default: text)",
+    )
     parser.add_argument("--keep-partitions", action="store_true", help="--json: to the partition that a line names")
     parser.add_argument(
         "--acks", choices=("1", "all"), default="all", help="who has to have a record: the leader, or all (default)"
@@ -100,11 +108,21 @@ def run(arguments: argparse.Namespace) -> int:
                 _send_file(path, arguments.delimiter, reader, sender)
             sender.flush()
         except BaseException:
+            _tell_left_out(reader)
             tell(f"{sender.sent} records were sent before this:")
             raise
+    _tell_left_out(reader)
     if not arguments.quiet:
         tell(f"{sender.sent} {'record' if sender.sent == 1 else 'records'} sent to {arguments.topic}")
     return FINE
+
+
+def _tell_left_out(reader: LineReader) -> None:
+    """Say how many lines were no records."""
+    if reader.left_out:
+        parts = ", ".join(f"{count} {what}" for what, count in sorted(reader.left_out.items()))
+        count = reader.left_out.total()
+        tell(f"{count} {'line is' if count == 1 else 'lines are'} left out, as no records: {parts}")
 
 
 def _send_file(path: str, end: bytes, reader: LineReader, sender: Sender) -> None:
@@ -113,6 +131,8 @@ def _send_file(path: str, end: bytes, reader: LineReader, sender: Sender) -> Non
             sender.flush()
             continue
         record = reader.read(line)
+        if record is None:
+            continue
         sender.add(
             record.key,
             record.value,

@@ -211,7 +211,7 @@ def _line(problem: Problem) -> str:
     if problem.offset is not None:
         where.append(f"offset {problem.offset}")
     found = f" ({printable(problem.found)})" if problem.found else ""
-    return f"{', '.join(where)}: {problem.rule.name}{found}: {problem.rule.means} {problem.rule.repair}"
+    return f"{', '.join(where)}: {problem.rule.name}{found}: {problem.rule.means} {problem.repair}"
 
 
 def _json_lines(problems: Iterable[Problem]) -> list[str]:

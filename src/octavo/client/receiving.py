@@ -9,10 +9,11 @@ from octavo.broker.wire.api_keys import FETCH
 from octavo.client.cluster import Cluster, TopicLeaders
 from octavo.client.connection import check
 from octavo.client.partition_offsets import LATEST, ask_leaders
-from octavo.errors import ErrorCode, RequestFailed
+from octavo.errors import ErrorCode, FormatError, RequestFailed, Truncated
 from octavo.log.names import TopicPartition
 from octavo.records.batch import Batch
 from octavo.records.control import ControlType, read_control
+from octavo.records.layout import BATCH_HEADER
 from octavo.records.reader import read_batches
 from octavo.records.record import Record
 
@@ -30,15 +31,37 @@ class Received(NamedTuple):
     record: Record
 
 
+class DamagedBatch(NamedTuple):
+    """A batch that cannot be read."""
+
+    partition: int
+    offset: int  # from which on
+    problem: str
+
+
 class Receiver:
     """Fetches the records of some partitions of a topic, in the order of each.
 
     positions: the offsets of the next records, by partition
     ends: the high watermarks as of the last answer, or the last stable offsets, by partition
+    damage: the batches that could not be read; whoever tells of them clears it
+    stopped: the partitions that have such a batch at their position, and are not fetched any more
     """
 
-    def __init__(self, cluster: Cluster, topic: str, partitions: Sequence[int] | None, *, committed: bool) -> None:
-        """`partitions`: None for all. Raises `RequestFailed` if the topic or a partition is missing."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        partitions: Sequence[int] | None,
+        *,
+        committed: bool,
+        resync: bool = False,
+    ) -> None:
+        """Raises `RequestFailed` if the topic or a partition is missing.
+
+        partitions: None for all
+        resync: go on behind a batch that cannot be read
+        """
         self._cluster: Final = cluster
         self._name: Final = topic
         self._isolation: Final = int(committed)
@@ -50,6 +73,9 @@ class Receiver:
         self.partitions: Final = wanted
         self.positions: dict[int, int] = {}
         self.ends: dict[int, int] = {}
+        self.damage: Final[list[DamagedBatch]] = []
+        self.stopped: Final[set[int]] = set()
+        self._resync: Final = resync
         self._aborted: Final[dict[int, _Aborted]] = {number: _Aborted() for number in wanted}
 
     def offsets(self, timestamp_ms: int) -> dict[int, int]:
@@ -77,7 +103,8 @@ class Receiver:
 
         Positions move with the records that are taken.
         """
-        answers = self._cluster.persist(lambda: list(self._fetch(sorted(wanted), wait_ms)))
+        going = sorted(set(wanted) - self.stopped)
+        answers = self._cluster.persist(lambda: list(self._fetch(going, wait_ms)))
         for part in answers:
             yield from self._records(part)
 
@@ -110,8 +137,16 @@ class Receiver:
             check(answer, f"topic {self._name}")
             for topic in answer.responses:
                 for part in topic.partitions:
+                    if part.error_code == ErrorCode.CORRUPT_MESSAGE:
+                        self._stop(part.partition_index)
+                        continue
                     self._check(part)
                     yield part
+
+    def _stop(self, number: int) -> None:
+        """Read no more of a partition that its broker cannot read, so that nobody can tell where to go on."""
+        self.damage.append(DamagedBatch(number, self.positions[number], "its broker cannot read the batch"))
+        self.stopped.add(number)
 
     def _check(self, part: Any) -> None:
         """Raise `RequestFailed` for an error of a partition, after a look at who leads it now."""
@@ -130,13 +165,32 @@ class Receiver:
         self.ends[number] = part.last_stable_offset if self._isolation else part.high_watermark
         aborted = self._aborted[number]
         aborted.expect(part.aborted_transactions or ())
-        for batch in read_batches(part.records or b""):
-            if aborted.shows(batch):
-                for record in batch:
-                    if record.offset >= self.positions[number]:
-                        self.positions[number] = record.offset + 1
-                        yield Received(number, batch, record)
-            self.positions[number] = max(self.positions[number], batch.last_offset + 1)
+        reader = read_batches(part.records or b"")
+        at = 0
+        try:
+            for batch in reader:
+                at = batch.position
+                if aborted.shows(batch):
+                    for record in batch:
+                        if record.offset >= self.positions[number]:
+                            self.positions[number] = record.offset + 1
+                            yield Received(number, batch, record)
+                self.positions[number] = max(self.positions[number], batch.last_offset + 1)
+                at = reader.position
+            if reader.torn_tail == 0:  # a broker sends the first batch as a whole, however large it is
+                raise Truncated(0, "the bytes end inside a batch")
+        except FormatError as error:
+            self._meet(number, part.records, at, error)
+
+    def _meet(self, number: int, data: bytes, at: int, error: FormatError) -> None:
+        """Note damage in the bytes of an answer, and decide where to go on."""
+        position, end = self.positions[number], self.ends[number]
+        base = int.from_bytes(data[at : at + 8], signed=True)
+        self.damage.append(DamagedBatch(number, base if position < base < end else position, error.rule))
+        if self._resync:
+            self.positions[number] = max(position + 1, _behind(data, at, position, end))
+        else:
+            self.stopped.add(number)
 
     def _by_leader(self, partitions: Iterable[int]) -> list[tuple[int, list[int]]]:
         by_leader: dict[int, list[int]] = {}
@@ -147,6 +201,21 @@ class Receiver:
     def seek(self, positions: Mapping[int, int]) -> None:
         """Go on at these offsets."""
         self.positions = dict(positions)
+
+
+def _behind(data: bytes, at: int, position: int, end: int) -> int:
+    """Return the offset at which to go on after a damaged batch; 0 if nothing tells it."""
+    reader = read_batches(data, start=at, resync=True)
+    following = next(reader, None)
+    if following is not None and following.position > at:
+        return following.base_offset if following.base_offset < end else 0
+    if following is not None:  # its checksum is right, so that its offsets are, too
+        return following.next_offset
+    if len(data) < at + BATCH_HEADER.size:
+        return 0
+    header = BATCH_HEADER.read(data, at)
+    last_offset = header.base_offset + header.last_offset_delta
+    return last_offset + 1 if header.base_offset <= position <= last_offset < end else 0
 
 
 class _Aborted:

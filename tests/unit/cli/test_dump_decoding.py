@@ -58,7 +58,7 @@ def lines(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str | Path) -> 
 def test_an_internal_topic_is_decoded_and_its_bytes_stay(
     offsets: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    first, deleted, broken = lines(capfdbinary, offsets)
+    first, deleted, broken = lines(capfdbinary, offsets, "--binary", "hex")
     assert (first["key"], first["decodedKey"]) == (KEY.hex(), KEY_JSON)
     assert (first["value"], first["decodedValue"]["data"]["offset"]) == (VALUE.hex(), 7)
     assert "decodeError" not in first

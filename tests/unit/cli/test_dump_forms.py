@@ -71,7 +71,7 @@ def objects(out: str) -> list[dict[str, Any]]:
 
 
 def test_a_directory_is_dumped_as_lines_of_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["dump", str(directory), "--format", "jsonl", "--binary", "text"]) == FINE
+    assert main(["dump", str(directory), "--format", "jsonl", "--entries"]) == FINE
     out, err = capsys.readouterr()
     assert err == ""
     found = objects(out)
@@ -245,7 +245,7 @@ def test_parquet_has_everything_in_a_table_for_each_kind(directory: Path, tmp_pa
 def test_parquet_has_what_json_has(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = str(files.FOLDER / f"{name}.bin")
     output = tmp_path / "all.parquet"
-    code = main(["dump", source, "--format", "jsonl"])
+    code = main(["dump", source, "--format", "jsonl", "--binary", "hex"])
     lines = objects(capsys.readouterr().out)
     assert main(["dump", source, "--format", "parquet", "--output", str(output)]) == code
     rows = pq.read_table(output)

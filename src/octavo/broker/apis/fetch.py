@@ -218,7 +218,8 @@ class _Fetch:
             if not log.is_open:  # its topic was deleted a moment ago
                 return self._failed(each, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             self._broker.troubles.failed(f"records of {log.partition} cannot be read", error)
-            return self._failed(each, ErrorCode.KAFKA_STORAGE_ERROR)
+            is_damage = isinstance(error, FormatError)
+            return self._failed(each, ErrorCode.CORRUPT_MESSAGE if is_damage else ErrorCode.KAFKA_STORAGE_ERROR)
         if max_bytes < 0 and each.offset < self._bound(part):  # Kafka does not expect that
             return self._failed(each, ErrorCode.UNKNOWN_SERVER_ERROR)
         high_watermark = part.high_watermark

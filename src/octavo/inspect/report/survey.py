@@ -158,4 +158,4 @@ def _verify(folder: Path, beside: Surroundings | None, summary: PartitionSummary
 def found_problem(problem: Problem, file: str) -> FoundProblem:
     """Return a problem as plain texts and numbers. `file` is its path below the data directory."""
     rule = problem.rule
-    return FoundProblem(file, problem.position, problem.offset, rule.name, problem.found, rule.means, rule.repair)
+    return FoundProblem(file, problem.position, problem.offset, rule.name, problem.found, rule.means, problem.repair)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from octavo.inspect.salvage.order import Chain, heaviest
 from octavo.log.files.leader_epochs import LeaderEpochs
-from octavo.records.layout import MAX_INT32
+from octavo.records.layout import MAX_INT32, NO_LEADER_EPOCH
 
 
 def restore_epochs(chain: Chain, known: LeaderEpochs) -> None:
@@ -23,9 +23,12 @@ def restore_epochs(chain: Chain, known: LeaderEpochs) -> None:
     latest = known.latest
     if latest is not None and len(chosen) > 1 and chosen[-1] == len(runs) - 1 and runs[-1].count == 1:
         chosen = chosen[:-1] if runs[-1].epoch > latest.epoch else chosen
-    for at in sorted(set(range(len(runs))) - set(chosen)) if chosen else ():
+    for at in sorted(set(range(len(runs))) - set(chosen)):
         if runs[at].count > 1:
             continue  # several batches agree, and this is no damage
+        if not chosen:  # no batch has an epoch, and this one has one that there is not
+            runs[at].written_epoch = NO_LEADER_EPOCH
+            continue
         place = bisect_left(chosen, at)
         before = runs[chosen[max(place - 1, 0)]].epoch
         behind = runs[chosen[place]].epoch if place < len(chosen) else MAX_INT32

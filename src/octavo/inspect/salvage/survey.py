@@ -1,8 +1,8 @@
 """Find every sound batch of a segment file, and every byte that belongs to none.
 
-A batch is sound if its checksum is right and its offsets are possible. After damage the search goes on with the batch
-to which the length of the damaged one leads, and otherwise with the next bytes that are a sound batch, whatever its
-offset. Which of them belong to the log is decided later, when all are known (`order`).
+A batch is sound if its checksum is right, its offsets are possible, and its records can be read. After damage the
+search goes on with the batch to which the length of the damaged one leads, and otherwise with the next bytes that are a
+sound batch, whatever its offset. Which of them belong to the log is decided later, when all are known (`order`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from octavo.errors import BadRecord, FormatError, Truncated
+from octavo.inspect.salvage.contents import Contents
 from octavo.inspect.salvage.run import CONSECUTIVE, DISTINCT, Run, SegmentFile
 from octavo.log.segment.block_reader import LARGE, BlockReader
 from octavo.log.segment.damage import BatchSearch
+from octavo.records.compression import DEFAULT_LIMIT
 from octavo.records.kernels import kernels, scan
 from octavo.records.kernels.batch_checksums import first_mismatch, mismatch
 from octavo.records.kernels.batch_table import Table
@@ -83,6 +85,7 @@ class _Walk:
         self._kernels = kernels(self._end)
         self._reader = BlockReader(self._kernels, min(_BLOCK, max(self._end, 1)), _ROWS)
         self._search = BatchSearch(any_offset=True)
+        self._contents = Contents()
 
     def run(self) -> None:
         reader = self._reader
@@ -96,7 +99,7 @@ class _Walk:
                 if error is None and self._first_wrong(reader.table, checked=True) is not None:
                     error = BadRecord(reader.position, _IMPOSSIBLE)
                 if error is None:
-                    self._add(reader.table[:1])
+                    self._add_large(reader.table[:1])
                     reader.pass_large()
                 else:
                     self._skip(reader.position, error)
@@ -110,7 +113,7 @@ class _Walk:
         first = 0
         while (wrong := self._first_wrong(table[first:])) is not None:
             bad = first + wrong
-            self._add(table[first:bad])
+            self._add_readable(table[first:bad])
             position = self._reader.shift + int(table[bad, scan.POSITION])
             following = table[bad + 1 : bad + 2]
             if not len(following) or self._first_wrong(following) is not None:
@@ -118,7 +121,7 @@ class _Walk:
                 return
             self._note(position, position + int(table[bad, scan.SIZE]), self._error(table[bad], position))
             first = bad + 1
-        self._add(table[first:])
+        self._add_readable(table[first:])
 
     def _first_wrong(self, table: Table, *, checked: bool = False) -> int | None:
         """Return the first row of a batch that is not sound, or None. `checked`: its checksum is known to be right."""
@@ -158,6 +161,28 @@ class _Walk:
         if not self._file.read_at(min(end - position, 64), position).strip(b"\0"):
             return _ZEROS
         return error.rule
+
+    def _add_large(self, table: Table) -> None:
+        """Take a batch that the reader has checked, but does not hold in memory."""
+        position, size = self._reader.position, int(table[0, scan.SIZE])
+        wrong = [] if size > DEFAULT_LIMIT else self._contents.unreadable(self._read(position, size), table, position)
+        if wrong:
+            self._note(position, position + size, wrong[0][1])
+        else:
+            self._add(table)
+
+    def _read(self, position: int, size: int) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(self._file.read_at(size, position), np.uint8)
+
+    def _add_readable(self, table: Table) -> None:
+        """Take batches that are sound from outside, except for those whose records nobody can read."""
+        reader, first = self._reader, 0
+        for row, error in self._contents.unreadable(reader.memory, table, reader.shift) if len(table) else []:
+            self._add(table[first:row])
+            position = reader.shift + int(table[row, scan.POSITION])
+            self._note(position, position + int(table[row, scan.SIZE]), error)
+            first = row + 1
+        self._add(table[first:])
 
     def _add(self, table: Table) -> None:
         if not len(table):

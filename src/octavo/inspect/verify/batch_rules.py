@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import READABLE, SALVAGE, SALVAGE_MESSAGES
 from octavo.records.kernels.verification import faults
 
 Numbers = Callable[[int, int], str]  # the text for the two numbers that come with a fault
-
-_SALVAGE: Final = "Copy the partition from another replica, or keep every other batch with `octavo salvage`."
-_PRODUCE_AGAIN: Final = "Nothing on the disk is damaged: mend the client that wrote it, and produce the records again."
-_OLD: Final = "Copy the partition from another replica, or keep every other message with `octavo salvage`."
 
 
 class Fault(NamedTuple):
@@ -26,16 +23,16 @@ class Fault(NamedTuple):
         return self.rule.broken(file, position=position, offset=offset, found=self.numbers(first, second))
 
 
-def _batch(name: str, means: str, numbers: Numbers, repair: str = _SALVAGE) -> Fault:
+def _batch(name: str, means: str, numbers: Numbers, repair: str = SALVAGE) -> Fault:
     return Fault(Rule.declare(name, "batch", means=means, repair=repair), numbers)
 
 
-def _record(name: str, means: str) -> Fault:
-    return Fault(Rule.declare(name, "record", means=means, repair=_SALVAGE), _place)
+def _record(name: str, means: str, repair: str = SALVAGE) -> Fault:
+    return Fault(Rule.declare(name, "record", means=means, repair=repair), _place)
 
 
-def _message(name: str, means: str, numbers: Numbers) -> Fault:
-    return Fault(Rule.declare(name, "message", means=means, repair=_OLD), numbers)
+def _message(name: str, means: str, numbers: Numbers, repair: str = SALVAGE_MESSAGES) -> Fault:
+    return Fault(Rule.declare(name, "message", means=means, repair=repair), numbers)
 
 
 def _nothing(_first: int, _second: int) -> str:
@@ -94,7 +91,7 @@ FAULTS: Final[dict[int, Fault]] = {
         "batch-attributes",
         "Bits of the attributes are set that have no meaning: a writer of another format was here.",
         lambda attributes, _: f"attributes {attributes & 0xFFFF:#06x}",
-        _PRODUCE_AGAIN,
+        READABLE,
     ),
     faults.CODEC: _batch(
         "batch-codec", "The codec is none that Kafka has for this magic: nobody can decompress it.", _number("codec {}")
@@ -109,28 +106,37 @@ FAULTS: Final[dict[int, Fault]] = {
         "batch-not-empty", "A batch counts no records, but bytes follow its header.", _number("{} bytes")
     ),
     faults.TIMESTAMP: _batch(
-        "batch-timestamp", "The largest timestamp is negative, and not -1 for none.", _number("timestamp {}")
+        "batch-timestamp",
+        "The largest timestamp is negative, and not -1 for none.",
+        _number("timestamp {}"),
+        repair=READABLE,
     ),
     faults.MAX_TIMESTAMP: _batch(
         "batch-max-timestamp",
         "The largest timestamp in the header is not that of the records: lookups by time and retention go wrong.",
         _both("stored {}, computed {}"),
+        repair=READABLE,
     ),
     faults.HORIZON: _batch(
         "batch-delete-horizon",
         "A batch is marked to have a delete horizon, but has no time for it or no records.",
         _number("horizon {}"),
+        repair=READABLE,
     ),
     faults.PRODUCER: _batch(
-        "batch-producer", "A producer id is lower than -1, or has no epoch.", _both("producer {}, epoch {}")
+        "batch-producer",
+        "A producer id is lower than -1, or has no epoch.",
+        _both("producer {}, epoch {}"),
+        repair=READABLE,
     ),
     faults.SEQUENCE: _batch(
         "batch-sequence",
         "A batch of an idempotent producer has no sequence number, or a control batch has one.",
         _number("sequence {}"),
+        repair=READABLE,
     ),
     faults.TRANSACTIONAL: _batch(
-        "batch-transactional", "A batch belongs to a transaction, but to no producer.", _nothing
+        "batch-transactional", "A batch belongs to a transaction, but to no producer.", _nothing, repair=READABLE
     ),
     faults.CONTROL_COUNT: _batch(
         "control-count", "The end of a transaction is one record, and this batch has more.", _number("{} records")
@@ -153,16 +159,20 @@ FAULTS: Final[dict[int, Fault]] = {
     faults.RECORD_LENGTH: _record(
         "record-length", "The length of a record is too small, or passes the end of its batch."
     ),
-    faults.RECORD_ATTRIBUTES: _record("record-attributes", "The attributes of a record are not zero, and have no use."),
+    faults.RECORD_ATTRIBUTES: _record(
+        "record-attributes", "The attributes of a record are not zero, and have no use.", repair=READABLE
+    ),
     faults.RECORD_TIMESTAMP: _record(
-        "record-timestamp", "The timestamp of a record is negative, and not -1 for none: compaction would fail."
+        "record-timestamp",
+        "The timestamp of a record is negative, and not -1 for none: compaction would fail.",
+        repair=READABLE,
     ),
     faults.OFFSET_DELTA: _record(
         "record-offset", "The offset of a record is not after the one before it, or beyond those of its batch."
     ),
     faults.KEY_LENGTH: _record("record-key-length", "The length of a key passes the end of its record."),
     faults.VALUE_LENGTH: _record("record-value-length", "The length of a value passes the end of its record."),
-    faults.NULL_LENGTH: _record("record-null", "A length is negative, and not -1 for null."),
+    faults.NULL_LENGTH: _record("record-null", "A length is negative, and not -1 for null.", repair=READABLE),
     faults.HEADER_COUNT: _record(
         "record-header-count", "The count of headers is negative, or more than the record has room for."
     ),
@@ -174,10 +184,16 @@ FAULTS: Final[dict[int, Fault]] = {
     faults.MISSING: _record("records-missing", "A batch has fewer records than it counts."),
     faults.LEFT_OVER: _record("records-left-over", "Bytes are left after the last record that a batch counts."),
     faults.MESSAGE_ATTRIBUTES: _message(
-        "message-attributes", "Bits of an old message's attributes are set that have no meaning.", _number("{:#04x}")
+        "message-attributes",
+        "Bits of an old message's attributes are set that have no meaning.",
+        _number("{:#04x}"),
+        repair=READABLE,
     ),
     faults.MESSAGE_TIMESTAMP: _message(
-        "message-timestamp", "The timestamp of an old message is negative, and not -1 for none.", _number("{}")
+        "message-timestamp",
+        "The timestamp of an old message is negative, and not -1 for none.",
+        _number("{}"),
+        repair=READABLE,
     ),
     faults.MESSAGE_KEY: _message(
         "message-key-length", "The length of an old message's key passes its end.", _number("length {}")
@@ -202,6 +218,7 @@ FAULTS: Final[dict[int, Fault]] = {
         "wrapper-timestamp",
         "A timestamp inside a compressed message is larger than its own: lookups by time and retention go wrong.",
         _number("{}"),
+        repair=READABLE,
     ),
     faults.INNER_LENGTH: _message(
         "inner-length", "The length of a message inside a compressed one is wrong.", _number("length {}")
@@ -223,7 +240,7 @@ COMPRESSION: Final = Rule.declare(
     "batch-compression",
     "batch",
     means="The compressed records of a batch do not decompress: consumers fail here.",
-    repair=_SALVAGE,
+    repair=SALVAGE,
 )
 TOO_LARGE: Final = Rule.declare(
     "batch-size",
@@ -235,5 +252,5 @@ SEQUENCE_ORDER: Final = Rule.declare(
     "batch-sequence-order",
     "batch",
     means="A sequence number of a producer goes back: the log holds records of an idempotent producer twice.",
-    repair="Drop the duplicates where the records are used; the broker had lost the state of the producer.",
+    repair="Nothing on the disk has to be repaired: drop the duplicates where the records are used.",
 )

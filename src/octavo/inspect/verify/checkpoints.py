@@ -26,24 +26,29 @@ from octavo.inspect.verify.text_lines import MAX_SIZE, Line, read_checkpoint
 from octavo.log.names import CLEAN_SHUTDOWN, AsideFolder, TopicPartition
 
 KIND: Final = "offset checkpoint"
+_MEND: Final = (
+    "Stop the broker and mend the lines: a version of 0, the number of entries, and for each partition its topic, "
+    "number and offset. Without recovery points Kafka recovers all of a directory that was not shut down cleanly, and "
+    "without start offsets it serves records again that were deleted."
+)
 
 FORMAT: Final = Rule.declare(
     "checkpoint-format",
     KIND,
     means="Kafka cannot read the checkpoint: it ignores it, or does not start if it is that of high watermarks.",
-    repair="Delete the file; Kafka makes a new one, and recovers all logs of the directory.",
+    repair=_MEND,
 )
 ENTRY: Final = Rule.declare(
     "checkpoint-entry",
     KIND,
     means="An entry names no partition, or an offset that no log has.",
-    repair="Remove the line and lower the count in the second line by one.",
+    repair="Stop the broker, remove the line and lower the count in the second line by one.",
 )
 DUPLICATE: Final = Rule.declare(
     "checkpoint-duplicate",
     KIND,
     means="A partition has two entries; Kafka believes the last one.",
-    repair="Remove the line that is wrong and lower the count in the second line by one.",
+    repair="Stop the broker, remove the line that is wrong and lower the count in the second line by one.",
 )
 UNKNOWN_PARTITION: Final = Rule.declare(
     "checkpoint-unknown-partition",
@@ -67,7 +72,8 @@ LOG_START: Final = Rule.declare(
     "log-start-beyond-end",
     KIND,
     means="The log ends before its start offset: Kafka deletes all of its segments when it starts.",
-    repair="Remove the partition's line from the checkpoint before Kafka starts, or restore the end of the log.",
+    repair="Before Kafka starts, remove the partition's line and lower the count in the second line by one, or restore "
+    "the end of the log.",
 )
 CLEANER_OFFSET: Final = Rule.declare(
     "cleaner-offset-beyond-end",

@@ -19,7 +19,11 @@ from octavo.log.files.properties import read_properties
 from octavo.log.names import CLEAN_SHUTDOWN, META_PROPERTIES
 
 KIND: Final = "meta.properties"
-_REPAIR: Final = "Restore the file from another directory of the node, with a directory id of its own, or format anew."
+_REPAIR: Final = (
+    "Write the lines `version=1`, `node.id=`, `cluster.id=` and `directory.id=` anew: the node and the cluster are "
+    "those of the node's other directories, and the directory's id is the one that the cluster's metadata have, or a "
+    "new one."
+)
 
 FORMAT: Final = Rule.declare(
     "meta-properties-format",
@@ -55,7 +59,8 @@ CLEAN_MARK: Final = Rule.declare(
     "clean-shutdown-content",
     "clean shutdown mark",
     means="The mark has no readable broker epoch: the controller takes the shutdown for an unclean one.",
-    repair="Delete the file; Kafka then recovers all logs of the directory.",
+    repair="Nothing: Kafka starts without recovery, and writes the mark anew when it stops. Do not delete it: without "
+    "it, Kafka recovers all logs of the directory.",
 )
 
 _MAX_SIZE: Final = 1 << 20

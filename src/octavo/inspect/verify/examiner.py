@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from octavo.errors import FormatError, LimitExceeded
 from octavo.inspect.verify import batch_rules
@@ -24,7 +25,7 @@ from octavo.records.compression import Inflater
 from octavo.records.kernels import Kernels, scan
 from octavo.records.kernels.batch_checksums import checksum_tables
 from octavo.records.kernels.batch_inflation import BatchInflation, has_stream
-from octavo.records.kernels.verification import examine
+from octavo.records.kernels.verification import examine, faults
 from octavo.records.layout import NO_LEADER_EPOCH, Attributes, Codec
 
 BLOCK: Final = 1 << 20  # bytes that are read at a time: they are still in the processor's cache when they are checked
@@ -33,7 +34,11 @@ _FOUND: Final = 1 << 8
 _INFLATED: Final = 2 << 20  # bytes that are decompressed at a time
 _BELIEVED: Final = 16 << 20  # a batch that claims to be larger gets memory only after its checksum was found right
 _CODEC: Final = int(Attributes.CODEC)
+_OF_PLACE: Final = (faults.ORDER, faults.EPOCH_ORDER, faults.GAP)  # the records may be right all the same
 _LAST_CODEC: Final = int(Codec.ZSTD)
+
+
+Bytes = npt.NDArray[np.uint8]
 
 
 class Step(NamedTuple):
@@ -83,7 +88,7 @@ class Examiner:
                 at, rows, many, outcome, detail = kernel_set.examine(
                     checksum_tables(), self._memory, at, size, position, self._state, self._table, self._found
                 )
-                yield self._step(kernel_set, rows, many, position)
+                yield self._step(kernel_set, self._memory, rows, many, position)
             block_end, position = position + size, position + at
             self.end_position = position
             if outcome == examine.CUT and (position + detail <= end if detail else block_end < end):
@@ -101,25 +106,41 @@ class Examiner:
         if len(self._memory) > BLOCK:
             self._memory = np.empty(BLOCK, np.uint8)
 
-    def _step(self, kernel_set: Kernels, rows: int, many: int, shift: int) -> Step:
+    def examine_content(self, memory: Bytes, at: int, end: int, shift: int) -> Iterator[Problem]:
+        """Yield what is wrong with batches that were found sound from outside, each by itself.
+
+        memory: its bytes from `at` to `end` are whole batches; it begins at position `shift` of the file
+        """
+        outcome = examine.FULL
+        while outcome == examine.FULL:
+            self._state[:] = -1
+            self._state[examine.NO_GAPS] = False
+            kernel_set = trusted_kernels(end - at)
+            at, rows, many, outcome, _ = kernel_set.examine(
+                checksum_tables(), memory, at, end, shift, self._state, self._table, self._found
+            )
+            yield from self._step(kernel_set, memory, rows, many, shift).problems
+
+    def _step(self, kernel_set: Kernels, memory: Bytes, rows: int, many: int, shift: int) -> Step:
         """Return the batches and problems of one call of the kernel, after the compressed records were checked, too."""
         table = self._table[:rows]
         problems = self._problems(many)
         compressed = np.flatnonzero(has_stream(table) & (table[:, scan.ATTRIBUTES] & _CODEC <= _LAST_CODEC))
         if len(compressed):
             if many:
-                wrong = self._found[:many, examine.WHERE] - shift
+                found = self._found[:many]
+                wrong = found[~np.isin(found[:, examine.FAULT], _OF_PLACE), examine.WHERE] - shift
                 compressed = compressed[~np.isin(table[compressed, scan.POSITION], wrong)]
-            problems += self._inflated(kernel_set, table, compressed, shift)
+            problems += self._inflated(kernel_set, memory, table, compressed, shift)
         table[:, scan.POSITION] += shift
         problems.sort(key=lambda problem: problem.position or 0)
         return Step(table, problems)
 
-    def _inflated(self, kernel_set: Kernels, table: Table, rows: Table, shift: int) -> list[Problem]:
+    def _inflated(self, kernel_set: Kernels, memory: Bytes, table: Table, rows: Table, shift: int) -> list[Problem]:
         """Decompress the records of these rows of the table, and check them."""
         problems: list[Problem] = []
         while len(rows):
-            inflation = BatchInflation(kernel_set, self._inflater, self._memory, table, rows, shift=shift)
+            inflation = BatchInflation(kernel_set, self._inflater, memory, table, rows, shift=shift)
             first, next_row, error = int(rows[0]), inflation.next_row, inflation.error
             while error is None and next_row is not None:
                 self._inflater.clear()

@@ -17,13 +17,11 @@ from octavo.inspect.verify.folder import Gone
 from octavo.inspect.verify.leftovers import is_doomed
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import NAME_ANEW
 from octavo.log.ownership.lock import is_locked
 
 Int64s = npt.NDArray[np.int64]
 
-REBUILD: Final = (
-    "Stop the broker and delete the segment's `.index` and `.timeindex`: Kafka rebuilds both when it starts."
-)
 MOST: Final = 1000  # problems of one index that are listed
 _MAX_SIZE: Final = 128 << 20  # bytes of an index that are checked; Kafka makes them 10 MiB large
 
@@ -32,7 +30,7 @@ EMPTIED: Final = Rule.declare(
     "segment-emptied",
     "segment",
     means="A segment has no batches, but its index has entries: the batches are lost.",
-    repair="Restore the segment from another replica; otherwise delete its files.",
+    repair=NAME_ANEW,
 )
 
 

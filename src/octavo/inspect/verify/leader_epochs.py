@@ -15,6 +15,7 @@ from octavo.inspect.verify.batch_columns import BASE_OFFSET, LEADER_EPOCH, MAGIC
 from octavo.inspect.verify.log_end import LogEnd
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import COLLECT_EPOCHS
 from octavo.inspect.verify.text_lines import MAX_SIZE, Line, read_checkpoint
 from octavo.log.names import LEADER_EPOCHS
 
@@ -24,19 +25,19 @@ FORMAT: Final = Rule.declare(
     "epochs-format",
     KIND,
     means="Kafka cannot read the leader epochs, and takes the log's directory offline.",
-    repair="Delete the file and the clean-shutdown mark; Kafka collects the epochs from the batches that it recovers.",
+    repair=COLLECT_EPOCHS,
 )
 ENTRY: Final = Rule.declare(
     "epochs-entry",
     KIND,
     means="An epoch or its start offset is below 0.",
-    repair="Remove the line and lower the count in the second line by one.",
+    repair=COLLECT_EPOCHS,
 )
 ORDER: Final = Rule.declare(
     "epochs-order",
     KIND,
     means="Epochs or their start offsets do not increase: followers are told a wrong end, and cut their logs there.",
-    repair="Delete the file and the clean-shutdown mark; Kafka collects the epochs from the batches that it recovers.",
+    repair=COLLECT_EPOCHS,
 )
 BEYOND_END: Final = Rule.declare(
     "epochs-beyond-end",
@@ -48,7 +49,7 @@ DATA: Final = Rule.declare(
     "epochs-data",
     KIND,
     means="A batch has another epoch than the checkpoint says: followers may cut their logs at a wrong offset.",
-    repair="Delete the file and the clean-shutdown mark; Kafka collects the epochs from the batches that it recovers.",
+    repair=COLLECT_EPOCHS,
 )
 
 

@@ -15,6 +15,7 @@ from octavo.inspect.verify.directory import DirectoryFolder
 from octavo.inspect.verify.folder import Folder
 from octavo.inspect.verify.partition import PartitionFolder
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import NAME_ANEW
 from octavo.log.names import INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, AsideFolder, TopicPartition, file_name
 
 FOLDER_NAME: Final = Rule.declare(
@@ -33,7 +34,7 @@ FILE_NAME: Final = Rule.declare(
     "file-name",
     "file name",
     means="A file of a segment is not named after an offset of 20 digits; Kafka cannot load the partition.",
-    repair="Give the file the offset of its first batch as a name, or move it away.",
+    repair="Name a `.log` after the offset of its first batch, and move any other file away.",
 )
 ORPHAN: Final = Rule.declare(
     "orphaned-index",
@@ -45,7 +46,7 @@ UNFINISHED_SWAP: Final = Rule.declare(
     "leftover-swap",
     "leftover",
     means="A segment waits to replace others in a directory that was shut down cleanly; Kafka lets it replace them.",
-    repair="Compare it with the segments that it would replace, and move away the ones that are wrong.",
+    repair=NAME_ANEW,
 )
 
 _SEGMENT_KINDS: Final = frozenset(

@@ -16,9 +16,10 @@ from typing import Final
 import numpy as np
 
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, POSITION, SIZE, Table
-from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, emptied, may_be_checked
+from octavo.inspect.verify.index_files import MOST, IndexFile, IndexRules, emptied, may_be_checked
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import REBUILD_INDEXES
 from octavo.log.names import INDEX, file_name
 from octavo.log.partition_folders import METADATA_PARTITION
 
@@ -27,7 +28,7 @@ _KIND: Final = "offset index"
 
 
 def _rule(name: str, means: str) -> Rule:
-    return Rule.declare(name, _KIND, means=means, repair=REBUILD)
+    return Rule.declare(name, _KIND, means=means, repair=REBUILD_INDEXES)
 
 
 _RULES: Final = IndexRules(
@@ -142,6 +143,7 @@ class OffsetIndexCheck:
             self._note(PLACE, entry)
         if self._next == len(self._offsets) and self._next and self._offsets[-1] >= segment.end_offset:
             self._note(OFFSET, self._next - 1)
+        segment.has_wrong_index = bool(self._found)
         yield from sorted(self._found, key=lambda problem: problem.position or 0)
 
     def finish(self) -> Iterable[Problem]:

@@ -20,6 +20,7 @@ from octavo.inspect.verify.batch_columns import Table
 from octavo.inspect.verify.folder import Entry, Folder
 from octavo.inspect.verify.looks import Look, certain
 from octavo.inspect.verify.problem import Problem
+from octavo.inspect.verify.repairs import considered
 from octavo.inspect.verify.surroundings import Surroundings, surroundings
 from octavo.log.names import TopicPartition
 
@@ -48,6 +49,7 @@ class SegmentData:
         self.end_position = 0  # after the last sound batch
         self.is_sound = True  # whether every byte belongs to a sound batch, or to a torn tail of the last segment
         self.largest_timestamp = -1
+        self.has_wrong_index = False  # whether its offset index names places where no batch is, or another one
 
 
 class BatchCheck(Protocol):
@@ -103,6 +105,7 @@ def _problems(folder: PartitionFolder) -> Iterator[Problem]:
     for check in FOLDER_CHECKS:
         yield from check(folder)
     visitors = [make(folder) for make in BATCH_CHECKS]
-    yield from walk_segments(folder, visitors)
+    found = [*walk_segments(folder, visitors)]
     for visitor in visitors:
-        yield from visitor.finish()
+        found += visitor.finish()
+    yield from considered(found)

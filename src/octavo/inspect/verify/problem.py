@@ -47,6 +47,12 @@ class Problem:
     offset: int | None  # of the record or batch concerned, if that is known
     rule: Rule
     found: str = field(default="", compare=False)  # the numbers of this case, such as "stored 1, computed 2"
+    instead: str = field(default="", compare=False)  # what would repair this case, if the rule's repair would not
+
+    @property
+    def repair(self) -> str:
+        """What would repair this, as a sentence."""
+        return self.instead or self.rule.repair
 
     def as_json(self) -> dict[str, Any]:
         """Return what `octavo verify --json` prints."""
@@ -57,7 +63,7 @@ class Problem:
             "rule": self.rule.name,
             "found": self.found,
             "means": self.rule.means,
-            "repair": self.rule.repair,
+            "repair": self.repair,
         }
 
 

@@ -18,39 +18,39 @@ from crc32c import crc32c
 
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.producer_replay import Producer, ProducerReplay
+from octavo.inspect.verify.repairs import READ_ALL_PRODUCERS, READ_PRODUCERS
 
 KIND: Final = "producer snapshot"
-_REBUILD: Final = "Delete the file and the clean-shutdown mark; Kafka rebuilds the state of producers from the log."
 
 LENGTH: Final = Rule.declare(
     "snapshot-length",
     KIND,
     means="The file does not have exactly the entries that it announces; Kafka deletes it and reads the log again.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 VERSION: Final = Rule.declare(
     "snapshot-version",
     KIND,
     means="The version is unknown; Kafka deletes the snapshot and reads the log again.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 CRC: Final = Rule.declare(
     "snapshot-crc",
     KIND,
     means="The bytes do not match their checksum; Kafka deletes the snapshot and reads the log again.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 FIELDS: Final = Rule.declare(
     "snapshot-fields",
     KIND,
     means="An entry has values that no producer can have at this offset.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 DUPLICATE: Final = Rule.declare(
     "snapshot-duplicate",
     KIND,
     means="A producer has two entries; Kafka takes the last one and loses the other.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 BEYOND_END: Final = Rule.declare(
     "snapshot-beyond-end",
@@ -62,49 +62,49 @@ NONE: Final = Rule.declare(
     "snapshot-missing",
     KIND,
     means="Producers wrote to the log, but it was closed without a snapshot: Kafka starts as if it knew none of them.",
-    repair="Delete the clean-shutdown mark; Kafka rebuilds the state of producers from the log.",
+    repair=READ_ALL_PRODUCERS,
 )
 UNKNOWN_PRODUCER: Final = Rule.declare(
     "snapshot-unknown-producer",
     KIND,
     means="An entry names a batch that the log does not have.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 MISSING_PRODUCER: Final = Rule.declare(
     "snapshot-missing-producer",
     KIND,
     means="A producer that Kafka cannot have forgotten has no entry: duplicates are stored, its transaction is lost.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 EPOCH: Final = Rule.declare(
     "snapshot-epoch",
     KIND,
     means="A producer's epoch is not that of its last batch: a fenced producer may write, or a good one is refused.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 LAST_BATCH: Final = Rule.declare(
     "snapshot-last-batch",
     KIND,
     means="The last batch of a producer is another one in the log: duplicates are stored, or good batches refused.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 TIMESTAMP: Final = Rule.declare(
     "snapshot-timestamp",
     KIND,
     means="The timestamp of a producer is not that of its last batch: Kafka forgets it too early or too late.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 COORDINATOR_EPOCH: Final = Rule.declare(
     "snapshot-coordinator-epoch",
     KIND,
     means="The coordinator epoch is not that of the last marker: good markers are refused, or stale ones taken.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 TRANSACTION: Final = Rule.declare(
     "snapshot-transaction",
     KIND,
     means="The open transaction of a producer is another one in the log: the last stable offset will be wrong.",
-    repair=_REBUILD,
+    repair=READ_PRODUCERS,
 )
 
 _START: Final = struct.Struct(">hIi")

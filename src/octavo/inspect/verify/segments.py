@@ -20,6 +20,7 @@ from octavo.inspect.verify.folder import Gone
 from octavo.inspect.verify.leftovers import is_doomed
 from octavo.inspect.verify.partition import BatchCheck, PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import CUT_TAIL, NAME_ANEW
 from octavo.inspect.verify.tail import TailKind
 from octavo.log.names import LOG, METADATA_TOPIC, file_name
 from octavo.log.ownership.lock import is_locked
@@ -31,37 +32,37 @@ FIRST_OFFSET: Final = Rule.declare(
     "segment-base-offset",
     "segment",
     means="A batch has a lower offset than the segment is named after: readers look for it in the segment before.",
-    repair="Rename the files of the segment after its first offset, or copy the partition from another replica.",
+    repair=NAME_ANEW,
 )
 OVERLAP: Final = Rule.declare(
     "segment-overlap",
     "segment",
     means="A segment has offsets of the next segment: readers get records twice, or skip some.",
-    repair="Keep the segment that compaction has made, and move the segments that it replaces away.",
+    repair=NAME_ANEW,
 )
 OFFSET_RANGE: Final = Rule.declare(
     "segment-offset-range",
     "segment",
-    means="A segment has more offsets than its indexes can hold, 2,147,483,648: Kafka splits it when it starts.",
-    repair="Start Kafka on the directory, which splits the segment.",
+    means="A segment has more offsets than its indexes can hold, 2,147,483,648: readers do not find them.",
+    repair=NAME_ANEW,
 )
 SIZE: Final = Rule.declare(
     "segment-size",
     "segment",
     means="A segment is larger than 2,147,483,647 bytes: Kafka cannot open it.",
-    repair="Split the segment: `octavo salvage` writes its batches to new segments.",
+    repair=NAME_ANEW,
 )
 TORN: Final = Rule.declare(
     "segment-torn-tail",
     "segment",
     means="The last batch of a segment is not complete, though nobody is writing it: readers stop before it for ever.",
-    repair="Remove `.kafka_cleanshutdown`, so that Kafka cuts the batch at the next start, or use `octavo salvage`.",
+    repair=CUT_TAIL,
 )
 ZEROS: Final = Rule.declare(
     "segment-zero-tail",
     "segment",
     means="A segment ends in zeros, as if it was preallocated, though nobody is writing it: readers stop before them.",
-    repair="Remove `.kafka_cleanshutdown`, so that Kafka cuts the zeros at the next start, or use `octavo salvage`.",
+    repair=CUT_TAIL,
 )
 _MOST: Final = 1000  # problems of one rule and segment that are listed
 _UNFINISHED: Final = {TailKind.TORN: TORN, TailKind.ZEROS: ZEROS}

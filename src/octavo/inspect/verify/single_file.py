@@ -14,6 +14,7 @@ from octavo.inspect.verify.folder import Folder
 from octavo.inspect.verify.looks import Look, certain
 from octavo.inspect.verify.partition import OnBytes, PartitionFolder, check_partition
 from octavo.inspect.verify.problem import Problem
+from octavo.inspect.verify.repairs import considered
 from octavo.inspect.verify.segments import walk_segments
 from octavo.inspect.verify.surroundings import surroundings
 
@@ -47,7 +48,8 @@ def _segment(folder: Path, base_offset: int, ignore: Collection[str], on_bytes: 
 
     def look(number: int) -> Look:
         listing = PartitionFolder(folder, surroundings(folder), None if number else on_bytes)
-        return Look(listing, walk_segments(listing, [make(listing) for make in SEGMENT_CHECKS], only=base_offset))
+        checks = [make(listing) for make in SEGMENT_CHECKS]
+        return Look(listing, considered(walk_segments(listing, checks, only=base_offset)))
 
     yield from certain(look, ignore)
 

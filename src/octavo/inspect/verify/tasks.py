@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -107,7 +107,7 @@ def _with_folder(problem: Problem, folder: Path) -> Problem:
     # A problem of a partition may be in a file of its data directory.
     above = problem.file.removeprefix("../")
     path = folder / problem.file if above == problem.file else Path(os.path.normpath(folder / "..")) / above
-    return Problem(str(path), problem.position, problem.offset, problem.rule, problem.found)
+    return replace(problem, file=str(path))
 
 
 def sentence_of(error: OctavoError | OSError) -> str:

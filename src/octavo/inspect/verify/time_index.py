@@ -15,9 +15,10 @@ from typing import Final
 import numpy as np
 
 from octavo.inspect.verify.batch_columns import BASE_OFFSET, LAST_OFFSET, MAGIC, MAX_TIMESTAMP, Table
-from octavo.inspect.verify.index_files import MOST, REBUILD, IndexFile, IndexRules, emptied, may_be_checked
+from octavo.inspect.verify.index_files import MOST, IndexFile, IndexRules, emptied, may_be_checked
 from octavo.inspect.verify.partition import PartitionFolder, SegmentData
 from octavo.inspect.verify.problem import Problem, Rule
+from octavo.inspect.verify.repairs import REBUILD_INDEXES
 from octavo.log.names import INDEX, TIME_INDEX, file_name
 
 _FIELDS: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
@@ -25,7 +26,7 @@ _KIND: Final = "time index"
 
 
 def _rule(name: str, means: str) -> Rule:
-    return Rule.declare(name, _KIND, means=means, repair=REBUILD)
+    return Rule.declare(name, _KIND, means=means, repair=REBUILD_INDEXES)
 
 
 _RULES: Final = IndexRules(

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.producer_replay import ABORT, Aborted, Marker
+from octavo.inspect.verify.repairs import REBUILD_TRANSACTIONS
 
 KIND: Final = "transaction index"
 
@@ -23,49 +24,49 @@ LENGTH: Final = Rule.declare(
     "txnindex-length",
     KIND,
     means="The file does not consist of whole entries; readers ignore the rest.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 VERSION: Final = Rule.declare(
     "txnindex-version",
     KIND,
     means="An entry has an unknown version; Kafka refuses to read the index, and consumers of committed data fail.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 RANGE: Final = Rule.declare(
     "txnindex-range",
     KIND,
     means="An entry has offsets or a producer id that no transaction of this segment can have.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 ORDER: Final = Rule.declare(
     "txnindex-order",
     KIND,
     means="The last offsets of entries do not increase; readers stop too early and show aborted records.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 MISSING: Final = Rule.declare(
     "txnindex-missing",
     KIND,
     means="A transaction was aborted but has no entry; consumers of committed data are shown its records.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 SUPERFLUOUS: Final = Rule.declare(
     "txnindex-superfluous",
     KIND,
     means="An entry names a transaction that was not aborted there; committed records may be hidden from consumers.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 FIRST_OFFSET: Final = Rule.declare(
     "txnindex-first-offset",
     KIND,
     means="An aborted transaction begins elsewhere than its entry says; consumers see or miss records of it.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 STABLE_OFFSET: Final = Rule.declare(
     "txnindex-stable-offset",
     KIND,
     means="The last stable offset of an entry is wrong; readers may stop before other aborted transactions.",
-    repair="Delete the file and the clean-shutdown mark; Kafka rebuilds the index when it recovers the log.",
+    repair=REBUILD_TRANSACTIONS,
 )
 
 _ENTRY: Final = struct.Struct(">hqqqq")

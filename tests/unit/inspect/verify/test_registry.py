@@ -26,7 +26,7 @@ def planted() -> set[str]:
     modules = (test_batch_rules, test_directory_rules, test_kraft_rules, test_producer_rules)
     faults = {fault.rule for module in modules for fault in module.FAULTS}
     segments = {fault.rule for fault in test_segment_rules.INDEXES} | {case[0] for case in test_segment_rules.SEGMENTS}
-    others = {"batch-size", "segment-lost"} | rules_of(
+    others = {"batch-size", "segment-lost", "batches-lost"} | rules_of(
         difference
     )  # tested in `test_batch_rules`, `test_lost_segments` and `replicas/test_replicas`
     return faults | segments | others
