@@ -24,7 +24,7 @@ from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition
 from octavo.log.observer import DirectoryObserver
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
-from octavo.log.partition_folders import find_partitions
+from octavo.log.partition_folders import PartitionFolders, find_partitions
 from octavo.log.recovery.loading import check_partition
 from octavo.log.recovery_report import OnProgress
 from octavo.log.storage import Storage
@@ -54,7 +54,7 @@ class DataFolder:
         self.has_failed = False  # the disk has: then the logs are checked when the folder is opened again
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
         self._with_gaps: Final[set[TopicPartition]] = set()  # what `check` was told
-        self._deleted: list[tuple[Deadline, Path]] = []  # renamed folders, each with the time at which to remove it
+        self._deleted: dict[Path, Deadline] = {}  # renamed folders, each with the time at which to remove it
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
         self.lock: Final = DirectoryLock.acquire(path, storage)
@@ -63,7 +63,7 @@ class DataFolder:
             self.was_clean: Final = was_clean(path)
             self.broker_epoch = read_broker_epoch(storage, path)  # written back into the mark, for Kafka
             self.checkpoints: Final = Checkpoints(self.storage, path, self.lock)
-            self.partitions: Final = find_partitions(path, strict=True)
+            self.partitions: Final = PartitionFolders(find_partitions(path, strict=True))
         except BaseException:
             self.lock.release()
             raise
@@ -72,9 +72,9 @@ class DataFolder:
         """Remove the mark of a clean shutdown, so that a crash from now on is noticed."""
         self._has_begun = True
         asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
-        self._deleted = [
-            (Deadline(0, 0), path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE
-        ]
+        self._deleted = {
+            path: Deadline(0, 0) for path, aside in asides if aside is not None and aside.why is Aside.DELETE
+        }
         if not remove_mark(self.storage, self.path):
             # A process that died may have renamed files without a sync. We have read the new names, so they must last.
             self.storage.sync_folder(self.path)
@@ -186,7 +186,7 @@ class DataFolder:
         """
         partitions = list(partitions)
         if any(map(self.checkpoints.may_name, partitions)):
-            self.checkpoints.forget(partitions)  # entries of partitions that were deleted on a full disk
+            self.checkpoints.erase(partitions)  # entries of partitions of that name that were deleted
         made = []
         try:
             for partition in partitions:
@@ -250,16 +250,16 @@ class DataFolder:
             aside = self.path / aside_folder_name(partition, why)
             self.storage.rename(self.partitions[partition], aside)
             if why is Aside.DELETE:
-                self._deleted.append((Deadline(now_ms, delay_ms), aside))
+                self._deleted[aside] = Deadline(now_ms, delay_ms)
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove the folders of deleted partitions whose delay has passed. Returns how many were removed."""
         attempts = Attempts()
         before = len(self._deleted)
-        for deleted in [deleted for deleted in self._deleted if deleted[0].is_over(now_ms)]:
+        for path in [path for path, delay in self._deleted.items() if delay.is_over(now_ms)]:
             with attempts:
-                self._remove_folder(deleted[1])
-                self._deleted.remove(deleted)
+                self._remove_folder(path)
+                del self._deleted[path]
         attempts.finish()
         return before - len(self._deleted)
 
