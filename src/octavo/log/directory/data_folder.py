@@ -244,11 +244,15 @@ class DataFolder:
         delay_ms = 0
         if opened is not None:
             delay_ms = opened.log.config.file_delete_delay_ms
-            with contextlib.suppress(OSError):  # the partition is deleted in any case
-                opened.state.close()
+            with contextlib.suppress(OSError):  # the partition is put away in any case
+                opened.state.close(is_deleted=why is Aside.DELETE)
         if self.partitions[partition].exists():  # if not, it was renamed, and the next opening finds it
             aside = self.path / aside_folder_name(partition, why)
-            self.storage.rename(self.partitions[partition], aside)
+            try:
+                self.storage.rename(self.partitions[partition], aside)
+            except OSError:
+                self.has_failed = True  # what is left was not written to the disk, and has to be checked
+                raise
             if why is Aside.DELETE:
                 self._deleted[aside] = Deadline(now_ms, delay_ms)
 
