@@ -72,6 +72,15 @@ def _epoch_error(asked: int, known: int) -> int:
     return ErrorCode.FENCED_LEADER_EPOCH if asked < known else ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+def _have_gone(before: ClusterImage, image: ClusterImage) -> bool:
+    """Return whether topics were deleted, or replaced by others of their name."""
+    for name in image.topics.changed_since(before.topics):
+        old, now = before.topics.get(name), image.topics.get(name)
+        if old is not None and (now is None or now.id != old.id):
+            return True
+    return False
+
+
 class Broker:
     """A broker on an open data directory."""
 
@@ -122,7 +131,7 @@ class Broker:
             directory.lead_all()
         self.image = self._make_image()
         self.settings = self._read_settings()
-        self._settings_of = self.image.configs
+        self._settings_of = self._stored_settings()
         self._is_stale = False  # the image, because of a change that is under way or was interrupted
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
         self.coordinators: Final = (
@@ -284,14 +293,21 @@ class Broker:
 
     def _read_settings(self) -> BrokerSettings:
         """Return the settings of this broker, and have `config` follow them."""
-        everyone = self.image.configs.get((ResourceType.BROKER, ALL_BROKERS), {})
-        own = self.image.configs.get((ResourceType.BROKER, str(self.node_id)), {})
+        everyone, own = self._stored_settings()
         settings = BrokerSettings(self._properties, everyone, own, is_member=self._is_member)
         try:
             self.config = settings.changed(self._started_with)
         except InvalidConfig as error:  # another program has written it
             self.say(f"settings in the metadata are ignored: {error}")
         return settings
+
+    def _stored_settings(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Return the settings of all brokers, and those of this broker, as they are in the metadata."""
+        configs = self.image.configs
+        return (
+            configs.get((ResourceType.BROKER, ALL_BROKERS), {}),
+            configs.get((ResourceType.BROKER, str(self.node_id)), {}),
+        )
 
     def assignment_problem(self, replicas: Sequence[int]) -> str | None:
         """Return what is wrong with a list of brokers for a partition, in Kafka's words; None if nothing is."""
@@ -367,7 +383,7 @@ class Broker:
         of_topics = all(kind == ResourceType.TOPIC for kind, _ in delta.changed_configs)
         only_topics = of_topics and not (delta.has_brokers or delta.has_features or delta.has_others)
         cluster, cluster_id = self.directory.cluster, self.directory.cluster_id
-        self._adopt(member_image(cluster, cluster_id, self.image, delta.changed_topics, only_topics=only_topics))
+        self._adopt(member_image(cluster, cluster_id, self.image, only_topics=only_topics))
 
     def roles_changed(self) -> None:
         """Look again at what is led and followed here: roles have begun, and logs were closed, since `publish`."""
@@ -376,13 +392,14 @@ class Broker:
         self._be_poked()
 
     def _adopt(self, image: ClusterImage) -> None:
+        if _have_gone(self.image, image):
+            self._have_topics_changed = True  # their logs were closed, for which somebody may wait
         self.image = image
         self._led = {}  # after the image: whoever sees this dict sees the image, too
-        if self.image.configs is not self._settings_of and self.image.configs != self._settings_of:
+        if self._stored_settings() != self._settings_of:
             self.settings = self._read_settings()
             self.coordinators.adopt(self.config)
-            self._settings_of = self.image.configs
-        self._have_topics_changed = True
+            self._settings_of = self._stored_settings()
         self.coordinators.time.topics_changed()
         self._be_poked()
         self._is_stale = False

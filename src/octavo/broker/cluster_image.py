@@ -6,14 +6,13 @@ log, a member of a cluster from that of the controllers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
-from uuid import UUID
 
-from octavo.broker.config_resources import ResourceType
 from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.metadata import Topic
 from octavo.log.metadata.image import Image, QuotaEntity
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.names import is_internal_topic
 from octavo.schemas.metadata.access import UserScramCredentialRecord
 from octavo.schemas.metadata.nodes import RegisterBrokerRecord
@@ -102,12 +101,14 @@ class ClusterImage(NamedTuple):
     cluster_id: str
     nodes: Mapping[int, Node]  # all that are registered, without addresses
     listeners: Mapping[str, ListenerImage]  # by name; none in the image of a node that is alone
-    topics: Mapping[str, TopicImage]  # by name, in the order of the names
-    by_id: Mapping[bytes, TopicImage]
+    topics: SortedMap[str, TopicImage]  # by name
+    by_id: SortedMap[bytes, TopicImage]
+    alike: SortedMap[str, tuple[str, ...]]  # the names with "." or "_", by what they are if these are the same
     features: Mapping[str, int]
-    configs: Mapping[tuple[int, str], Mapping[str, str]]  # of resources other than topics, by type and name
+    configs: SortedMap[tuple[int, str], Mapping[str, str]]  # of resources, by type and name
     quotas: Mapping[QuotaEntity, Mapping[str, float]]
     credentials: Mapping[tuple[str, int], UserScramCredentialRecord]  # by user and mechanism
+    source: SortedMap[str, Topic]  # the topics in the metadata
 
     def topic(self, key: str | bytes) -> TopicImage | None:
         """Return a topic by its name or by its id."""
@@ -117,10 +118,13 @@ class ClusterImage(NamedTuple):
 NO_LISTENER: Final = ListenerImage({}, {}, _UNKNOWN)
 
 
-def topic_image(topic: Topic) -> TopicImage:
-    """Return the image of a topic in the metadata."""
+def topic_image(topic: Topic, before: TopicImage | None = None) -> TopicImage:
+    """Return the image of a topic in the metadata. Partitions that are as they were in `before` are taken from it."""
+    known = {} if before is None else before.source.partitions
     partitions = {
-        number: PartitionImage(
+        number: before.partitions[number]
+        if before is not None and known.get(number) is state
+        else PartitionImage(
             number,
             state.leader,
             state.leader_epoch,
@@ -136,66 +140,86 @@ def topic_image(topic: Topic) -> TopicImage:
 
 
 def cluster_image(directory: DataDirectory, before: ClusterImage | None) -> ClusterImage:
-    """Return the image of a cluster of one. Topics that are as they were in the image `before` are taken from it."""
-    topics: dict[str, TopicImage] = {}
-    for name, topic in directory.topics.items():
-        known = None if before is None else before.topics.get(name)
-        is_same = known is not None and known.source is topic
-        topics[name] = known if known is not None and is_same else topic_image(topic)
+    """Return the image of a cluster of one. What is as it was in the image `before` is taken from it."""
+    topics = directory.topics
+    assert isinstance(topics, SortedMap)
     return ClusterImage(
         directory.cluster_id,
         {directory.node_id: Node(directory.node_id, "", 0)},
         {},
-        topics,
-        {topic.id: topic for topic in topics.values()},
+        *_topics(topics, before),
         directory.features,
         *_rest(directory.cluster),
+        topics,
     )
 
 
 def member_image(
-    cluster: Image,
-    cluster_id: str,
-    before: ClusterImage | None,
-    changed: Iterable[UUID] | None = None,
-    *,
-    only_topics: bool = False,
+    cluster: Image, cluster_id: str, before: ClusterImage | None, *, only_topics: bool = False
 ) -> ClusterImage:
     """Return the image of a cluster of several nodes.
 
     before: the image to take over what did not change from
-    changed: the topics that are not as they were in it, removed ones among them; None for all
     only_topics: nothing else has changed, neither brokers nor features nor settings of anything but topics
     """
-    if before is None or changed is None:
-        topics = {name: topic_image(topic) for name, topic in cluster.topics().items()}
-        by_id = {topic.id: topic for topic in topics.values()}
-    else:
-        topics, by_id = _changed_topics(cluster, before, changed)
+    source = cluster.topics()
+    topics, by_id, alike = _topics(source, before)
     is_same_quorum = before is not None and before.features.get(KRAFT_VERSION, 0) == cluster.kraft_version
     if before is not None and only_topics and is_same_quorum:
-        return before._replace(topics=topics, by_id=by_id)
+        return before._replace(topics=topics, by_id=by_id, alike=alike, configs=cluster.configs, source=source)
     features = dict(cluster.features)
     if cluster.kraft_version:
         features[KRAFT_VERSION] = cluster.kraft_version
     nodes = {each.broker_id: Node(each.broker_id, "", 0, each.rack, each.fenced) for each in _sorted(cluster.brokers)}
-    return ClusterImage(cluster_id, nodes, _listeners(cluster.brokers), topics, by_id, features, *_rest(cluster))
+    listeners = _listeners(cluster.brokers)
+    return ClusterImage(cluster_id, nodes, listeners, topics, by_id, alike, features, *_rest(cluster), source)
 
 
-def _changed_topics(
-    cluster: Image, before: ClusterImage, changed: Iterable[UUID]
-) -> tuple[dict[str, TopicImage], dict[bytes, TopicImage]]:
-    topics, by_id = dict(before.topics), dict(before.by_id)
-    is_sorted = True
-    for topic_id in changed:
-        old = by_id.pop(topic_id.bytes, None)
-        found = cluster.topic(topic_id)
-        if old is not None and topics.get(old.name) is old and (found is None or found.name != old.name):
-            del topics[old.name]  # unless another topic has the name by now
-        if found is not None:
-            is_sorted = is_sorted and found.name in topics
-            topics[found.name] = by_id[topic_id.bytes] = topic_image(found)
-    return topics if is_sorted else dict(sorted(topics.items())), by_id
+def _topics(
+    source: SortedMap[str, Topic], before: ClusterImage | None
+) -> tuple[SortedMap[str, TopicImage], SortedMap[bytes, TopicImage], SortedMap[str, tuple[str, ...]]]:
+    """Return topics by name and by id, and names that are alike. Only topics that have changed are looked at."""
+    if before is None:
+        images = {name: topic_image(topic) for name, topic in source.items()}
+        names: dict[str, list[str]] = {}
+        for name in filter(can_collide, images):
+            names.setdefault(collision_key(name), []).append(name)
+        alike = SortedMap((key, tuple(several)) for key, several in names.items())
+        return SortedMap(images.items()), SortedMap((each.id, each) for each in images.values()), alike
+    topics, by_id, alike = before.topics, before.by_id, before.alike
+    for name in source.changed_since(before.source):
+        old, now = topics.get(name), source.get(name)
+        if old is not None:
+            by_id = by_id.without(old.id)
+        if now is None:
+            topics = topics.without(name)
+        else:
+            image = topic_image(now, old)
+            topics, by_id = topics.with_item(name, image), by_id.with_item(image.id, image)
+        if can_collide(name) and (old is None) is not (now is None):
+            alike = _with_name(alike, name) if old is None else _without_name(alike, name)
+    return topics, by_id, alike
+
+
+def can_collide(name: str) -> bool:
+    """Return whether there may be another name that differs only by "." and "_", which metrics do not tell apart."""
+    return "." in name or "_" in name
+
+
+def collision_key(name: str) -> str:
+    """Return what is the same for all names that collide."""
+    return name.replace(".", "_")
+
+
+def _with_name(alike: SortedMap[str, tuple[str, ...]], name: str) -> SortedMap[str, tuple[str, ...]]:
+    key = collision_key(name)
+    return alike.with_item(key, tuple(sorted((*alike.get(key, ()), name))))
+
+
+def _without_name(alike: SortedMap[str, tuple[str, ...]], name: str) -> SortedMap[str, tuple[str, ...]]:
+    key = collision_key(name)
+    left = tuple(each for each in alike.get(key, ()) if each != name)
+    return alike.with_item(key, left) if left else alike.without(key)
 
 
 def _sorted(brokers: Mapping[int, RegisterBrokerRecord]) -> list[RegisterBrokerRecord]:
@@ -223,13 +247,13 @@ def _listener(nodes: Mapping[int, Node], brokers: Mapping[int, RegisterBrokerRec
 def _rest(
     cluster: Image,
 ) -> tuple[
-    Mapping[tuple[int, str], Mapping[str, str]],
+    SortedMap[tuple[int, str], Mapping[str, str]],
     Mapping[QuotaEntity, Mapping[str, float]],
     Mapping[tuple[str, int], UserScramCredentialRecord],
 ]:
-    """Return copies of the settings of everything but topics, of quotas and of credentials."""
+    """Return the settings, and copies of quotas and of credentials."""
     return (
-        {key: dict(config) for key, config in cluster.configs.items() if key[0] != ResourceType.TOPIC},
+        cluster.configs,
         {entity: dict(quotas) for entity, quotas in cluster.quotas.items()},
         dict(cluster.credentials),
     )

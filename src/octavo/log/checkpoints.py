@@ -5,6 +5,9 @@ lowered on disk before a log is truncated, and raised from time to time. The sta
 segments below it are removed, so that a crash during their deletion leaves no hole. The cleaner offset, up to which the
 log is compacted, may be too low as well: compacting twice does no harm.
 
+A file may name partitions that were deleted since it was last written: nobody looks for them. They are erased before
+there is another partition of that name. So a deletion does not write the files, which name all partitions.
+
 After a failed write the content of the file is unknown. So the next write is not skipped, even if nothing has changed.
 Files that are written together share the time of their syncs. They do not depend on one another: a crash may leave some
 of them old.
@@ -55,6 +58,7 @@ class Checkpoints:
         names = (RECOVERY_POINT, LOG_START, REPLICATION, CLEANER)
         self._offsets: Final = {name: _read(storage, folder / name, self.ignored) for name in names}
         self._unsure: Final = {found.file for found in self.ignored}  # files that may differ from `_offsets`
+        self._gone: Final[dict[str, set[TopicPartition]]] = {name: set() for name in names}  # still named in a file
 
     def recovery_point(self, partition: TopicPartition) -> int:
         """Return the offset below which the data of the partition are on the disk."""
@@ -134,53 +138,61 @@ class Checkpoints:
                 else:
                     start_offsets[partition] = start_offset
             offsets = {RECOVERY_POINT: recovery_points, LOG_START: start_offsets}
-            if high_watermarks or not recovery_points:  # an empty file would hide all partitions from readers
+            # An empty file would hide all partitions from readers.
+            if high_watermarks or not recovery_points or self._gone[REPLICATION]:
                 offsets[REPLICATION] = high_watermarks
             changed = {name: each for name, each in offsets.items() if self._has_changed(name, each)}
-            if CLEANER in self._unsure:
+            if CLEANER in self._unsure or self._gone[CLEANER]:
                 changed[CLEANER] = self._offsets[CLEANER]
             self._write(changed)
 
     @property
     def partitions(self) -> set[TopicPartition]:
-        """All partitions that the checkpoints name."""
+        """All partitions that the checkpoints have."""
         return {partition for offsets in self._offsets.values() for partition in offsets}
 
     def may_name(self, partition: TopicPartition) -> bool:
         """Whether a checkpoint on disk may name the partition."""
-        return bool(self._unsure) or any(partition in offsets for offsets in self._offsets.values())
+        named = (*self._offsets.values(), *self._gone.values())
+        return bool(self._unsure) or any(partition in each for each in named)
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Remove these partitions from all checkpoints.
-
-        On a full disk the files are written later, because the partitions may be deleted just to free space.
-        """
-        gone = frozenset(partitions)
+        """Remove partitions that were deleted. The files lack them when they are next written."""
         with self._lock:
-            left = {}
-            for name, offsets in self._offsets.items():
-                stay = {partition: offset for partition, offset in offsets.items() if partition not in gone}
-                # Do not create a file needlessly: readers treat a partition that it lacks as never replicated.
-                if len(stay) < len(offsets) or name in self._unsure:
-                    left[name] = stay
-            if not left:
-                return
+            for partition in partitions:
+                for name, offsets in self._offsets.items():
+                    if partition in offsets:
+                        self._gone[name].add(partition)
+                        del offsets[partition]
+
+    def erase(self, partitions: Iterable[TopicPartition]) -> None:
+        """Remove partitions from all checkpoints, and have the files lack them when this returns.
+
+        A disk that is full raises no error: there the files are written later.
+        """
+        with self._lock:
+            self.forget(partitions)
+            # Do not create a file needlessly: readers treat a partition that it lacks as never replicated.
+            left = {name: each for name, each in self._offsets.items() if self._gone[name] or name in self._unsure}
             try:
-                self._write(left)
+                if left:
+                    self._write(left)
             except OSError as error:
                 if not is_full(error):
                     raise
-                self._offsets.update(left)
 
     def _has_changed(self, name: str, offsets: Offsets) -> bool:
         """Whether a file lacks some of these entries, in any order: Kafka orders the lines differently."""
-        return offsets != self._offsets[name] or name in self._unsure or not (self._folder / name).exists()
+        is_same = offsets == self._offsets[name] and not self._gone[name] and name not in self._unsure
+        return not is_same or not (self._folder / name).exists()
 
     def _write(self, changed: Mapping[str, Offsets]) -> None:
         self.owner.check_lock()
         self._unsure.update(changed)
         write_offsets(self._storage, {self._folder / name: offsets for name, offsets in changed.items()})
         self._offsets.update(changed)
+        for name in changed:
+            self._gone[name].clear()
         self._unsure.difference_update(changed)  # last: until then `_offsets` must not be trusted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,42 @@ Paths = Path | str | Sequence[Path | str]
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 _NO_PARTITIONS: Final = frozenset({"remote-log-index-cache"})  # folders that only Kafka uses
+
+
+class PartitionFolders(MutableMapping[TopicPartition, Path]):
+    """The folders of partitions. Those of one topic are found without looking at all others."""
+
+    def __init__(self, found: Mapping[TopicPartition, Path]) -> None:
+        self._paths: Final[dict[TopicPartition, Path]] = {}
+        self._of_topic: Final[dict[str, set[TopicPartition]]] = {}  # may have partitions that `_paths` has no more
+        self.update(found)
+
+    def of_topic(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic, in the order of their numbers."""
+        return sorted(partition for partition in self._of_topic.get(topic, ()) if partition in self._paths)
+
+    def __getitem__(self, partition: TopicPartition) -> Path:
+        return self._paths[partition]
+
+    def __setitem__(self, partition: TopicPartition, path: Path) -> None:
+        self._of_topic.setdefault(partition.topic, set()).add(partition)
+        self._paths[partition] = path
+
+    def __delitem__(self, partition: TopicPartition) -> None:
+        del self._paths[partition]
+        left = self._of_topic.get(partition.topic, set())
+        left.discard(partition)
+        if not left:
+            self._of_topic.pop(partition.topic, None)
+
+    def __contains__(self, partition: object) -> bool:
+        return partition in self._paths
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
 
 
 def folder_paths(paths: Paths) -> list[Path]:
@@ -72,6 +108,12 @@ def find_partitions(folder: Path, *, strict: bool = False) -> dict[TopicPartitio
             raise BadDirectory(path, "a data directory has no folder of such a name: move it somewhere else")
     partitions.pop(METADATA_PARTITION, None)
     return partitions
+
+
+def has_partitions(folder: Path) -> bool:
+    """Return whether `find_partitions` would find any, without looking for all of them."""
+    found = (TopicPartition.parse(path.name) for path in folder.iterdir() if path.is_dir())
+    return any(partition is not None and partition != METADATA_PARTITION for partition in found)
 
 
 def find_all_partitions(folders: Iterable[Path]) -> dict[TopicPartition, Path]:

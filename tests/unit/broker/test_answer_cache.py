@@ -7,10 +7,11 @@ from typing import NamedTuple
 import pytest
 
 from octavo.broker.answer_cache import AnswerCache
-from octavo.broker.cluster_image import ClusterImage
+from octavo.broker.cluster_image import ClusterImage, member_image
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import METADATA
 from octavo.broker.wire.frames import RequestHeader
+from octavo.log.metadata.image import Image
 
 
 class Asking(NamedTuple):
@@ -20,7 +21,7 @@ class Asking(NamedTuple):
 
 
 def image() -> ClusterImage:
-    return ClusterImage("cluster", {}, {}, {}, {}, {}, {}, {}, {})
+    return member_image(Image(), "cluster", None)
 
 
 def request(body: bytes, *, version: int = 12, correlation_id: int = 1, port: int = 9092) -> Request:

@@ -10,7 +10,7 @@ import pytest
 from octavo.errors import BadDirectory
 from octavo.log import DataDirectory
 from octavo.log.checkpoints import Checkpoints, Kept, WatchedCheckpoints
-from octavo.log.files.text_checkpoint import LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
+from octavo.log.files.text_checkpoint import CLEANER, LOG_START, RECOVERY_POINT, REPLICATION, read_offsets
 from octavo.log.names import TopicPartition
 from octavo.log.storage import DISK
 from tests.unit.log.failing import FailingDisk
@@ -110,17 +110,33 @@ def test_a_watcher_goes_by_no_high_watermarks_that_cannot_be_read(tmp_path: Path
     assert watched.high_watermark(PARTITION) == 7
 
 
-def test_what_is_forgotten_makes_no_checkpoint_of_what_was_never_written(tmp_path: Path) -> None:
+def test_what_is_erased_makes_no_checkpoint_of_what_was_never_written(tmp_path: Path) -> None:
     checkpoints = Checkpoints(DISK, tmp_path)
-    checkpoints.forget([PARTITION])
+    checkpoints.erase([PARTITION])
     assert not list(tmp_path.iterdir())
     checkpoints.write([(PARTITION, Kept(7, 3, 5)), (OTHER, Kept(1, None, 1))])
-    checkpoints.forget([PARTITION])
+    checkpoints.erase([PARTITION])
     assert read_offsets(DISK, tmp_path / REPLICATION) == {OTHER: 1}
     assert read_offsets(DISK, tmp_path / LOG_START) == {}
 
 
-def test_a_checkpoint_that_could_not_be_written_is_tried_again_by_who_forgets(tmp_path: Path) -> None:
+def test_what_is_forgotten_is_in_no_checkpoint_that_is_written_later(tmp_path: Path) -> None:
+    """Mend 2.4: a deletion writes no checkpoint, which names all other partitions."""
+    checkpoints = Checkpoints(DISK, tmp_path)
+    checkpoints.write([(PARTITION, Kept(7, 3, 5)), (OTHER, Kept(1, None, 1))])
+    checkpoints.set_cleaner_offset(PARTITION, 3)
+    checkpoints.forget([PARTITION])
+    assert read_offsets(DISK, tmp_path / REPLICATION) == {PARTITION: 5, OTHER: 1}
+    assert checkpoints.may_name(PARTITION)
+    assert checkpoints.high_watermark(PARTITION) is None
+    assert checkpoints.partitions == {OTHER}
+    checkpoints.write([])
+    assert read_offsets(DISK, tmp_path / REPLICATION) == {OTHER: 1}
+    assert read_offsets(DISK, tmp_path / LOG_START) == read_offsets(DISK, tmp_path / CLEANER) == {}
+    assert not checkpoints.may_name(PARTITION)
+
+
+def test_a_checkpoint_that_could_not_be_written_is_tried_again_by_who_erases(tmp_path: Path) -> None:
     disk = FailingDisk()
     checkpoints = Checkpoints(disk, tmp_path)
     checkpoints.write([(PARTITION, Kept(7, None, 5))])
@@ -128,5 +144,5 @@ def test_a_checkpoint_that_could_not_be_written_is_tried_again_by_who_forgets(tm
     with pytest.raises(OSError, match="No space left"):
         checkpoints.set_start_offset(PARTITION, 3)
     disk.fails = None
-    checkpoints.forget([PARTITION])
+    checkpoints.erase([PARTITION])
     assert read_offsets(DISK, tmp_path / LOG_START) == {}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from octavo.broker.answers import Later, Parts
+from octavo.broker.cluster_image import ClusterImage, can_collide, collision_key
 from octavo.broker.kafka_words import name_problem
 from octavo.broker.refused import Refused, check_time
 from octavo.broker.request import Request
@@ -39,7 +39,7 @@ def create_topics(broker: Broker, request: Request) -> Later:
         wanted = sum(_partitions(broker, each) for each in several if counts[each.name] == 1)
         if wanted > _MAX_PARTITIONS:
             raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-        before = broker.image.topics  # names collide with these alone, as in Kafka
+        before = broker.image  # names collide with these alone, as in Kafka
         topics = []
         for each in several:
             try:
@@ -59,7 +59,7 @@ def _partitions(broker: Broker, asked: Struct) -> int:
     return broker.config.num_partitions if asked.num_partitions == _DEFAULT else max(0, asked.num_partitions)
 
 
-def _one(broker: Broker, asked: Struct, before: Iterable[str], *, only_check: bool) -> dict[str, Any]:
+def _one(broker: Broker, asked: Struct, before: ClusterImage, *, only_check: bool) -> dict[str, Any]:
     name: str = asked.name
     _check_name(broker, name, before)
     config = _config(asked)
@@ -95,7 +95,7 @@ def _one(broker: Broker, asked: Struct, before: Iterable[str], *, only_check: bo
     }
 
 
-def _check_name(broker: Broker, name: str, before: Iterable[str]) -> None:
+def _check_name(broker: Broker, name: str, before: ClusterImage) -> None:
     problem = name_problem(name)
     if problem is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -103,11 +103,10 @@ def _check_name(broker: Broker, name: str, before: Iterable[str]) -> None:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     if name == METADATA_TOPIC:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
-    if "." in name or "_" in name:
-        alike = name.replace(".", "_")
-        collides = next((each for each in before if each.replace(".", "_") == alike), None)
-        if collides is not None:
-            why = f"Topic '{name}' collides with existing topic: {collides}"
+    if can_collide(name):
+        alike = before.alike.get(collision_key(name))
+        if alike is not None:
+            why = f"Topic '{name}' collides with existing topic: {alike[0]}"
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, why)
 
 

@@ -6,7 +6,8 @@ Versions: 2 is flexible, 4 tells how large and how full the disks are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import DESCRIBE_LOG_DIRS
 from octavo.broker.wire.messages import write_response
-from octavo.errors import ErrorCode
+from octavo.errors import ErrorCode, UnknownPartition
+from octavo.log.directory.data_directory import DataDirectory
 from octavo.log.log import Log
+from octavo.log.names import TopicPartition
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -26,18 +29,24 @@ def describe_log_dirs(broker: Broker, request: Request) -> Later:
     asked, version = request.read(), request.version
     wanted = None
     if asked.topics is not None:
-        wanted = {(topic.topic, number) for topic in asked.topics for number in topic.partitions}
+        wanted = {TopicPartition(topic.topic, number) for topic in asked.topics for number in topic.partitions}
 
     def work() -> Parts:
         folders: dict[Path, list[Log]] = {folder: [] for folder in broker.directory.folders}
-        for log in broker.directory.logs:
-            if wanted is None or log.partition in wanted:
-                folders[log.folder.parent].append(log)
+        for log in broker.directory.logs if wanted is None else _open_logs(broker.directory, wanted):
+            folders[log.folder.parent].append(log)
         results = [_folder(folder, logs) for folder, logs in folders.items()]
         content = {"throttle_time_ms": 0, "error_code": 0, "results": results}
         return [write_response(DESCRIBE_LOG_DIRS, version, content)]
 
     return Later(work, Work.QUERY)
+
+
+def _open_logs(directory: DataDirectory, wanted: Iterable[TopicPartition]) -> Iterator[Log]:
+    """Yield the logs of those partitions that are in the directory."""
+    for partition in sorted(wanted):
+        with suppress(UnknownPartition):
+            yield directory.log(*partition)
 
 
 def _folder(folder: Path, logs: Iterable[Log]) -> dict[str, Any]:

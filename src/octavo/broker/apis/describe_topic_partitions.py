@@ -23,16 +23,17 @@ def describe_topic_partitions(broker: Broker, request: Request) -> Parts:
     asked = request.read()
     topics = broker.image.topics
     listener = broker.listener_for(request.client)
-    names = sorted({topic.name for topic in asked.topics}) if asked.topics else sorted(topics)
     cursor = asked.cursor
-    if cursor is None and "" in names:  # Kafka takes it for the topic of the cursor, and fails
+    start = "" if cursor is None else cursor.topic_name
+    wanted = sorted({topic.name for topic in asked.topics}) if asked.topics else None
+    if cursor is None and wanted is not None and "" in wanted:  # Kafka takes it for the cursor's topic, and fails
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-    if cursor is not None and asked.topics and cursor.topic_name not in names:
+    if cursor is not None and wanted is not None and start not in wanted:
         raise Refused(ErrorCode.INVALID_REQUEST, None)
-    if cursor is not None:
-        if cursor.partition_index < 0:
-            raise Refused(ErrorCode.INVALID_REQUEST, None)
-        names = [name for name in names if name >= cursor.topic_name]
+    if cursor is not None and cursor.partition_index < 0:
+        raise Refused(ErrorCode.INVALID_REQUEST, None)
+    every = (name for name, _ in topics.items_from(start))  # so that a page does not cost what all pages do
+    names = every if wanted is None else (name for name in wanted if name >= start)
     left = max(1, min(asked.response_partition_limit, broker.config.max_request_partition_size_limit))
     found: list[dict[str, Any]] = []
     next_cursor = None

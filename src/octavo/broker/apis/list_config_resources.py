@@ -5,6 +5,7 @@ Version 0 lists subscriptions to client metrics alone; version 1 names the kinds
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from octavo.broker.answers import Parts
@@ -39,4 +40,5 @@ def _names(broker: Broker, kind: int) -> list[str]:
         return list(image.topics)
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         return [str(node) for node in image.nodes]
-    return [name for (resource_type, name), config in image.configs.items() if resource_type == kind and config]
+    found = takewhile(lambda item: item[0][0] == kind, image.configs.items_from((kind, "")))
+    return [name for (_, name), config in found if config]

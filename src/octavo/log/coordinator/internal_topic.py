@@ -68,7 +68,7 @@ class InternalTopic:
 
     def logs(self) -> list[Log]:
         """The logs of its partitions; none if it does not exist yet."""
-        return [log for log in self._data.logs if log.partition.topic == self.name]
+        return self._data.logs_of(self.name)
 
     def partition_for(self, key: str) -> TopicPartition:
         """The partition for a group or a transactional id. Creates the topic if needed.

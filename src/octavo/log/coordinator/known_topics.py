@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -18,7 +18,6 @@ class KnownTopics:
 
     def __init__(self, data: DataDirectory) -> None:
         self._data: Final = data
-        self._by_id: tuple[int, Mapping[UUID, str]] = (-1, {})  # names by ids, and for which version
 
     @property
     def version(self) -> int:
@@ -41,10 +40,6 @@ class KnownTopics:
 
     def by_id(self, topic_id: UUID) -> Topic | None:
         """Return the topic of an id; None if there is none."""
-        version, names = self._by_id
-        if version != self.version:
-            version = self.version
-            names = {topic.id: name for name, topic in self._data.topics.items()}
-            self._by_id = (version, names)
-        name = names.get(topic_id)
-        return None if name is None else self.by_name(name)
+        name = self._data.cluster.name_of(topic_id)
+        topic = None if name is None else self.by_name(name)
+        return None if topic is None or topic.topic_id != topic_id else topic

@@ -215,7 +215,7 @@ class DataDirectory(ClosedByWith):
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The topics in the metadata, by name."""
+        """The topics in the metadata, by name. The map stays as it is when topics change."""
         return self._topics.complete
 
     @property
@@ -379,6 +379,11 @@ class DataDirectory(ClosedByWith):
     def logs(self) -> list[Log]:
         """All open logs."""
         return [log for folder in self._folders for log in folder.logs.values()]
+
+    def logs_of(self, topic: str) -> list[Log]:
+        """Return the open logs of a topic, whether the metadata have it or not."""
+        found = (folder.log(each) for folder in self._folders for each in folder.partitions.of_topic(topic))
+        return [log for log in found if log is not None]
 
     @property
     def reports(self) -> list[RecoveryReport]:

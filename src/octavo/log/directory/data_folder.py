@@ -25,7 +25,7 @@ from octavo.log.names import META_PROPERTIES, Aside, AsideFolder, TopicPartition
 from octavo.log.observer import DirectoryObserver
 from octavo.log.ownership.lock import DirectoryLock
 from octavo.log.ownership.owned_storage import OwnedStorage
-from octavo.log.partition_folders import find_partitions
+from octavo.log.partition_folders import PartitionFolders, find_partitions
 from octavo.log.recovery.loading import check_partition
 from octavo.log.recovery.recover import Recover
 from octavo.log.recovery_report import OnProgress
@@ -57,7 +57,7 @@ class DataFolder:
         self.has_failed = False  # the disk has: then the logs are checked when the folder is opened again
         self._is_loading = False  # a log is being opened, or an exception has interrupted its opening
         self._with_gaps: Final[set[TopicPartition]] = set()  # what `check` was told
-        self._deleted: list[tuple[Deadline, Path]] = []  # renamed folders, each with the time at which to remove it
+        self._deleted: dict[Path, Deadline] = {}  # renamed folders, each with the time at which to remove it
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
             raise BadDirectory(path, "there is no permission to read and write in this folder")
         self.lock: Final = DirectoryLock.acquire(path, storage)
@@ -66,7 +66,7 @@ class DataFolder:
             self.was_clean: Final = was_clean(path)
             self.broker_epoch = read_broker_epoch(storage, path)  # written back into the mark, for Kafka
             self.checkpoints: Final = Checkpoints(self.storage, path, self.lock)
-            self.partitions: Final = find_partitions(path, strict=True)
+            self.partitions: Final = PartitionFolders(find_partitions(path, strict=True))
         except BaseException:
             self.lock.release()
             raise
@@ -75,9 +75,9 @@ class DataFolder:
         """Remove the mark of a clean shutdown, so that a crash from now on is noticed."""
         self._has_begun = True
         asides = ((path, AsideFolder.parse(path.name)) for path in sorted(self.path.iterdir()))
-        self._deleted = [
-            (Deadline(0, 0), path) for path, aside in asides if aside is not None and aside.why is Aside.DELETE
-        ]
+        self._deleted = {
+            path: Deadline(0, 0) for path, aside in asides if aside is not None and aside.why is Aside.DELETE
+        }
         if not remove_mark(self.storage, self.path):
             # A process that died may have renamed files without a sync. We have read the new names, so they must last.
             self.storage.sync_folder(self.path)
@@ -190,7 +190,7 @@ class DataFolder:
         """
         partitions = list(partitions)
         if any(map(self.checkpoints.may_name, partitions)):
-            self.checkpoints.forget(partitions)  # entries of partitions that were deleted on a full disk
+            self.checkpoints.erase(partitions)  # entries of partitions of that name that were deleted
         made = []
         try:
             for partition in partitions:
@@ -256,22 +256,26 @@ class DataFolder:
         delay_ms = 0
         if opened is not None:
             delay_ms = opened.log.config.file_delete_delay_ms
-            with contextlib.suppress(OSError):  # the partition is deleted in any case
-                opened.state.close()
+            with contextlib.suppress(OSError):  # the partition is put away in any case
+                opened.state.close(is_deleted=why is Aside.DELETE)
         if self.partitions[partition].exists():  # if not, it was renamed, and the next opening finds it
             aside = self.path / aside_folder_name(partition, why)
-            self.storage.rename(self.partitions[partition], aside)
+            try:
+                self.storage.rename(self.partitions[partition], aside)
+            except OSError:
+                self.has_failed = True  # what is left was not written to the disk, and has to be checked
+                raise
             if why is Aside.DELETE:
-                self._deleted.append((Deadline(now_ms, delay_ms), aside))
+                self._deleted[aside] = Deadline(now_ms, delay_ms)
 
     def remove_deleted(self, now_ms: int) -> int:
         """Remove the folders of deleted partitions whose delay has passed. Returns how many were removed."""
         attempts = Attempts()
         before = len(self._deleted)
-        for deleted in [deleted for deleted in self._deleted if deleted[0].is_over(now_ms)]:
+        for path in [path for path, delay in self._deleted.items() if delay.is_over(now_ms)]:
             with attempts:
-                self._remove_folder(deleted[1])
-                self._deleted.remove(deleted)
+                self._remove_folder(path)
+                del self._deleted[path]
         attempts.finish()
         return before - len(self._deleted)
 

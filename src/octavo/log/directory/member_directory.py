@@ -32,6 +32,7 @@ from octavo.log.followed.opening import open_followed
 from octavo.log.followed.own_snapshots import MetadataLimits
 from octavo.log.log import Log
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, Topic
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.names import BOOTSTRAP_CHECKPOINT, Aside, TopicPartition
 from octavo.log.partition_folders import Paths, check_data_folder, folder_paths
 from octavo.log.recovery.recover import Recover
@@ -69,7 +70,8 @@ class MemberDirectory(DataDirectory):
         self.metadata: Final[FollowedMetadata] = metadata.followed
         self._folder: Final = folder
         self._ids: Final[dict[TopicIdPartition, TopicPartition]] = {}  # the partitions whose topic ids are known
-        self._configs: dict[tuple[int, str], dict[str, str]] = {}  # those that the logs have
+        self._keys: Final[dict[TopicPartition, TopicIdPartition]] = {}  # the other way round
+        self._configs: SortedMap[tuple[int, str], Mapping[str, str]] = SortedMap()  # those that the logs have
         self._has_adopted = False
         identity = metadata.identity[folder.path]
         assert identity.directory_id is not None  # `open_member` sees to it
@@ -78,11 +80,11 @@ class MemberDirectory(DataDirectory):
     def open_logs(self, on_progress: OnProgress | None) -> None:
         """Open the logs of all partitions, as followers."""
         self._folder.begin()
-        self._configs = dict(self.cluster.configs)
+        self._configs = self.cluster.configs
         for partition, path in list(self._folder.partitions.items()):
             topic_id = read_topic_id(self._storage, path)
             if topic_id is not None:
-                self._ids[TopicIdPartition(topic_id, partition.partition)] = partition
+                self._note(topic_id, partition)
             self._open_log(partition, topic_id, on_progress=on_progress)
 
     def _open_log(
@@ -158,9 +160,9 @@ class MemberDirectory(DataDirectory):
             try:
                 self._folder.put_away(partitions, self._clock(), why)
             finally:
-                gone = [key for key, found in self._ids.items() if found not in self._folder.partitions]
-                for key in gone:
-                    del self._ids[key]
+                for partition in partitions:
+                    if partition not in self._folder.partitions and partition in self._keys:
+                        del self._ids[self._keys.pop(partition)]
 
     def make_replicas(self, partitions: Iterable[TopicIdPartition]) -> None:
         """Make the logs of those partitions that have none here, empty. Either all of a topic's are made, or none."""
@@ -187,26 +189,35 @@ class MemberDirectory(DataDirectory):
         except OSError:
             self._folder.take_back(made)
             raise
-        self._ids.update({TopicIdPartition(topic.id, partition.partition): partition for partition in made})
+        for partition in made:
+            self._note(topic.id, partition)
+
+    def _note(self, topic_id: uuid.UUID, partition: TopicPartition) -> None:
+        key = TopicIdPartition(topic_id, partition.partition)
+        self._ids[key], self._keys[partition] = partition, key
 
     def apply_configs(self) -> None:
         """Give the logs the settings that have changed in the metadata since the last time."""
-        now, before = dict(self.cluster.configs), self._configs
-        changed = {key for key in {*now, *before} if now.get(key) is not before.get(key)}
+        now = self.cluster.configs
+        changed = now.changed_since(self._configs)
         if not changed:
             return
         of_broker = {(BROKER_RESOURCE, ALL_BROKERS), (BROKER_RESOURCE, str(self.node_id))}
         if changed & of_broker:
             with contextlib.suppress(InvalidConfig):  # the controllers have taken it: then the old settings stay
                 self._defaults.refresh()
-        for key, partition in list(self._ids.items()):
-            if changed & of_broker or (TOPIC_RESOURCE, partition.topic) in changed:
-                self._apply_config(key, partition)
+        if changed & of_broker:
+            partitions = list(self._folder.partitions)
+        else:
+            topics = [name for kind, name in changed if kind == TOPIC_RESOURCE]
+            partitions = [each for topic in topics for each in self._folder.partitions.of_topic(topic)]
+        for partition in partitions:
+            self._apply_config(partition)
         self._configs = now
 
-    def _apply_config(self, key: TopicIdPartition, partition: TopicPartition) -> None:
-        log = self._folder.log(partition)
-        if log is None:
+    def _apply_config(self, partition: TopicPartition) -> None:
+        log, key = self._folder.log(partition), self._keys.get(partition)
+        if log is None or key is None:
             return
         config = config_of(self._defaults, self.cluster, key.topic_id)
         if config.config.is_compacted != log.config.is_compacted:

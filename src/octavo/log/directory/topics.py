@@ -28,6 +28,7 @@ from octavo.log.storage import Storage, is_full
 if TYPE_CHECKING:
     from octavo.log.metadata import MetadataStore, Topic
     from octavo.log.metadata.image import PartitionState
+    from octavo.log.metadata.sorted_map import SortedMap
 
 
 class Topics:
@@ -57,12 +58,11 @@ class Topics:
         self._half_grown: str | None = None  # a topic that is getting more partitions
 
     @property
-    def complete(self) -> Mapping[str, Topic]:
+    def complete(self) -> SortedMap[str, Topic]:
         """All topics by name, without one whose creation failed, and which could not be removed from the metadata."""
         topics = self._metadata.topics
-        if self._half_made is None:
-            return topics
-        return {name: topic for name, topic in topics.items() if name != self._half_made}
+        half_made = self._half_made
+        return topics if half_made is None else topics.without(half_made)
 
     @property
     def version(self) -> int:
@@ -93,11 +93,13 @@ class Topics:
 
         Their names would be taken for ever. Folders that only look abandoned stay: they may be meant to be adopted.
         """
-        removed, topics = self._metadata.image.removed_topics, self._metadata.topics
+        image, topics = self._metadata.image, self._metadata.topics
         gone = [
             partition
             for partition, path in folder.partitions.items()
-            if partition.topic not in topics and read_topic_id(self._storage, path) in removed
+            if partition.topic not in topics
+            and (topic_id := read_topic_id(self._storage, path)) is not None
+            and image.was_removed(topic_id)
         ]
         if gone:
             folder.put_away(gone, self._clock())
@@ -181,12 +183,7 @@ class Topics:
             raise
 
     def _partitions_of(self, name: str) -> list[tuple[DataFolder, TopicPartition]]:
-        return [
-            (folder, partition)
-            for folder in self._folders
-            for partition in folder.partitions
-            if partition.topic == name
-        ]
+        return [(folder, partition) for folder in self._folders for partition in folder.partitions.of_topic(name)]
 
     # --------------------------------------------------------------------------------------------------------- topics
 
@@ -239,7 +236,7 @@ class Topics:
         attempts = Attempts()
         for folder in self._folders:
             with attempts:
-                folder.put_away([each for each in folder.partitions if each.topic == name], self._clock())
+                folder.put_away(folder.partitions.of_topic(name), self._clock())
         attempts.finish()
 
     def settle(self) -> None:

@@ -15,7 +15,6 @@ is good enough to open the logs of partitions with. The first `apply` keeps it, 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -31,6 +30,7 @@ from octavo.log.metadata.creation import BOOTSTRAP
 from octavo.log.metadata.delta import Delta, everything
 from octavo.log.metadata.image import Image, Topic
 from octavo.log.metadata.quorum_state import NO_LEADER, QuorumLeader, read_quorum_state, write_quorum_state
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.ownership.owner import Owner
 from octavo.log.storage import DISK, Storage
 from octavo.log.view import Isolation
@@ -49,7 +49,7 @@ class _Replayed(NamedTuple):
     """An image, and how far the log was replayed for it."""
 
     image: Image
-    topics: Mapping[str, Topic]
+    topics: SortedMap[str, Topic]
     next_offset: int = 0
     epoch: int = 0  # of the last record
     timestamp_ms: int = 0  # of the last record
@@ -117,7 +117,7 @@ class FollowedMetadata:
         snapshot = self._snapshot
         if snapshot is None:
             has_voters = self._snapshots.path(BOOTSTRAP).exists()
-            return _Replayed(self._snapshots.load(BOOTSTRAP) if has_voters else Image(), {})
+            return _Replayed(self._snapshots.load(BOOTSTRAP) if has_voters else Image(), SortedMap())
         image = self._snapshots.load(snapshot)
         return _Replayed(image, image.topics(), snapshot.offset, snapshot.epoch)
 
@@ -129,7 +129,7 @@ class FollowedMetadata:
         return self._replayed.image
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> SortedMap[str, Topic]:
         """All topics of the image by name."""
         return self._replayed.topics
 
@@ -267,8 +267,7 @@ class FollowedMetadata:
         except FormatError as error:
             problem = f"the metadata at offset {next_offset} cannot be applied: {error.rule}"
             raise BadDirectory(self.folder, problem) from None
-        topics = before.topics if image is before.image else image.topics_after(before.topics, delta.changed_topics)
-        return _Replayed(image, topics, next_offset, epoch, timestamp_ms)
+        return _Replayed(image, image.topics(), next_offset, epoch, timestamp_ms)
 
     def close(self) -> None:
         """Write the log to the disk and close it. Raises `OSError`."""

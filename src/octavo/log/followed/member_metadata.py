@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from octavo.log.followed.followed_metadata import FollowedMetadata
 from octavo.log.metadata import MetadataStore, Topic
 from octavo.log.metadata.cluster_log import ClusterLog
 from octavo.log.metadata.image import Image
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.storage import Storage
 
 
@@ -34,7 +34,7 @@ class MemberMetadata(MetadataStore):
         self.followed.close()
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> SortedMap[str, Topic]:
         """All topics by name."""
         return self.followed.topics
 

@@ -21,28 +21,32 @@ from typing import Final
 
 from octavo.log.files.meta_properties import MetaProperties
 from octavo.log.metadata.cluster_log import FOLDER, ClusterLog, read_cluster_log
-from octavo.log.metadata.image import Image, Topic
-from octavo.log.names import BOOTSTRAP_CHECKPOINT, TopicPartition
+from octavo.log.metadata.image import Image
+from octavo.log.names import BOOTSTRAP_CHECKPOINT
 from octavo.log.storage import Storage
 
 _KRAFT: Final = 1  # version of meta.properties
 
 
 def others_decide(
-    storage: Storage, folder: Path, identity: MetaProperties | None, log: ClusterLog | None, topics: Mapping[str, Topic]
+    storage: Storage, folder: Path, identity: MetaProperties | None, log: ClusterLog | None, shared: Mapping[str, str]
 ) -> str | None:
-    """Return why this node does not control its partitions alone; None if it does. `folder` has the metadata log."""
+    """Return why this node does not control its partitions alone; None if it does.
+
+    folder: the one that has the metadata log
+    shared: topics with replicas on other nodes, each with a sentence about that
+    """
     if log is None:
         return _others_before_a_first_start(storage, folder, identity)
     image = log.image
-    node_id = _node_id(identity, image)
+    node_id = owner_of(identity, image)
     voters = other_voters(image, node_id)
     if voters is not None:
         return voters
     brokers = sorted(image.brokers.keys() - {node_id})
     if brokers:
         return f"the cluster of node {node_id} has other brokers: {_list(brokers)}"
-    return _other_replicas(topics, node_id)
+    return shared[min(shared)] if shared else None
 
 
 def other_voters(image: Image, node_id: int | None) -> str | None:
@@ -57,7 +61,7 @@ def _others_before_a_first_start(storage: Storage, folder: Path, identity: MetaP
     """Answer `others_decide` for a directory without a metadata log, which may be formatted for a cluster."""
     if (folder / FOLDER).is_dir():
         image = read_cluster_log(storage, folder / FOLDER).image
-        voters = other_voters(image, _node_id(identity, image))
+        voters = other_voters(image, owner_of(identity, image))
         if voters is not None:
             return voters
     if identity is not None and identity.version == _KRAFT and not (folder / BOOTSTRAP_CHECKPOINT).exists():
@@ -68,20 +72,11 @@ def _others_before_a_first_start(storage: Storage, folder: Path, identity: MetaP
     return None
 
 
-def _node_id(identity: MetaProperties | None, image: Image) -> int | None:
+def owner_of(identity: MetaProperties | None, image: Image) -> int | None:
     """Return the id of the node that owns the directory: without `meta.properties`, the only voter of the quorum."""
     if identity is not None:
         return identity.node_id
     return image.voters[0] if image.voters is not None and len(image.voters) == 1 else None
-
-
-def _other_replicas(topics: Mapping[str, Topic], node_id: int | None) -> str | None:
-    for topic in topics.values():
-        for number, state in topic.partitions.items():
-            replicas = {*state.replicas, *state.adding_replicas}
-            if replicas != {node_id}:
-                return f"{TopicPartition(topic.name, number)} has replicas on the nodes {_list(sorted(replicas))}"
-    return None
 
 
 def _list(nodes: list[int] | tuple[int, ...]) -> str:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from octavo.errors import BadDirectory, CorruptFile, FormatError, InvalidInput
-from octavo.log.metadata.image import Image
+from octavo.log.metadata.image import Image, Topic
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.names import CHECKPOINT, LOG, METADATA_TOPIC, TopicPartition, base_offset_of, file_name
 from octavo.log.segment.batch_walk import walk
 from octavo.log.segment.damage import BatchSearch
@@ -59,6 +60,7 @@ class ClusterLog:
     def __init__(self, storage: Storage, folder: Path) -> None:
         self.folder: Final = folder
         self.image: Final = Image()
+        self.topics: SortedMap[str, Topic] = SortedMap()  # as of `next_offset`, for any thread
         self.next_offset = 0
         self.leader_epoch = FIRST_EPOCH
         self._storage = storage
@@ -91,6 +93,7 @@ class ClusterLog:
             raise
         for record in records:
             self.image.replay(record)
+        self.topics = self.image.topics()  # before the offset, by which others know that it has changed
         self.next_offset += len(records)
         self.is_in_doubt = False
 
@@ -145,6 +148,7 @@ class ClusterLog:
                 raise BadDirectory(self.folder, f"offsets {self._log_end} to {base - 1} of the log are missing")
             self._read_segment(self.folder / file_name(base, LOG), base, is_last=base == needed[-1])
         self._ends_before_snapshot = bool(needed) and self._log_end < start
+        self.topics = self.image.topics()
 
     def _read_snapshot(self, snapshot: SnapshotId) -> None:
         """Read a whole snapshot. Its records have offsets of their own, not those of the log."""

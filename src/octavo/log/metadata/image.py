@@ -5,7 +5,7 @@ features, nodes, voters, access control and tokens.
 Records of a metadata transaction are applied when it ends, and not at all if it is aborted (KIP-868).
 
 An image may be replayed in place, or be kept as it is while its `successor` takes the next records. The two share what
-no record changes.
+no record changes: neither a successor nor `topics` costs more where there are more topics.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from uuid import UUID
 
 from octavo.errors import BadRecord
 from octavo.log.metadata.delta import Delta
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.names import topic_name_problem
 from octavo.records.control import Control, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange
 from octavo.schemas.metadata.access import (
@@ -85,7 +86,7 @@ class Image:
     def __init__(self) -> None:
         self.delta: Delta | None = None  # notes what records change, if it is there
         self.features: Final[dict[str, int]] = {}
-        self.configs: Final[dict[tuple[int, str], dict[str, str]]] = {}  # by resource type and name
+        self.configs: SortedMap[tuple[int, str], Mapping[str, str]] = SortedMap()  # by resource type and name
         self.quotas: Final[dict[QuotaEntity, dict[str, float]]] = {}
         self.credentials: Final[dict[tuple[str, int], UserScramCredentialRecord]] = {}  # by user and mechanism
         self.access: Final[dict[UUID, AccessControlEntryRecord]] = {}  # by id
@@ -97,20 +98,21 @@ class Image:
         self.kraft_version = 0
         self.voters: tuple[int, ...] | None = None  # node ids of the quorum; None if no record names them
         self.voter_details: tuple[KRaftVoter, ...] = ()  # set if the log itself names the voters (KIP-853)
-        self.removed_topics: Final[set[UUID]] = set()  # ids; only those of records that no snapshot has replaced yet
-        self._names: Final[dict[UUID, str]] = {}
-        self._ids: Final[dict[str, UUID]] = {}
-        self._partitions: Final[dict[UUID, dict[int, PartitionState]]] = {}
-        self._views: Final[dict[UUID, Topic]] = {}  # cached topics; a change removes the entry
+        self._ids: SortedMap[str, UUID] = SortedMap()
+        self._names: SortedMap[int, str] = SortedMap()  # by the topic's id as a number, which is compared faster
+        self._partitions: SortedMap[int, dict[int, PartitionState]] = SortedMap()  # likewise
+        self._topics: SortedMap[str, Topic] = SortedMap()  # as they were when `topics` was called
+        self._changed: Final[set[str]] = set()  # the names of topics that have changed since then
+        self._removed: SortedMap[int, None] = SortedMap()  # topics; those of records that no snapshot has replaced yet
+        self._own: Final[set[UUID]] = set()  # topics whose partitions no other image has
         self._pending: list[MetadataRecord | UnknownRecord] | None = None
-        self._shared: Final[set[UUID]] = set()  # topics whose partitions are another image's as well
 
     def successor(self, delta: Delta) -> Image:
         """Return an image to which later records can be applied without changing this one. `delta` notes changes."""
         image = Image()
         image.delta = delta
         image.features.update(self.features)
-        image.configs.update(self.configs)
+        image.configs = self.configs
         image.quotas.update(self.quotas)
         image.credentials.update(self.credentials)
         image.access.update(self.access)
@@ -120,12 +122,10 @@ class Image:
         image.unknown.extend(self.unknown)
         image.next_producer_id = self.next_producer_id
         image.kraft_version, image.voters, image.voter_details = self.kraft_version, self.voters, self.voter_details
-        image.removed_topics.update(self.removed_topics)
-        image._names.update(self._names)
-        image._ids.update(self._ids)
-        image._partitions.update(self._partitions)
-        image._shared.update(self._partitions)
-        image._views.update(self._views)
+        image._ids, image._names, image._partitions = self._ids, self._names, self._partitions
+        image._topics, image._removed = self._topics, self._removed
+        image._changed.update(self._changed)
+        self._own.clear()
         image._pending = None if self._pending is None else list(self._pending)
         return image
 
@@ -139,49 +139,55 @@ class Image:
         """Whether a metadata transaction is open. Its records are applied when it ends."""
         return self._pending is not None
 
-    def topics(self) -> dict[str, Topic]:
-        """Return all topics by name."""
-        return {name: self._topic(name, topic_id) for name, topic_id in sorted(self._ids.items())}
+    def topics(self) -> SortedMap[str, Topic]:
+        """Return all topics by name. For the thread that replays; for any thread if nothing has changed since."""
+        if self._changed:
+            topics = self._topics
+            for name in self._changed:
+                topic_id = self._ids.get(name)
+                if topic_id is None:
+                    topics = topics.without(name)
+                else:
+                    topics = topics.with_item(name, self._view(name, topic_id))
+            self._topics = topics
+            self._changed.clear()
+        return self._topics
 
     def topic(self, topic_id: UUID) -> Topic | None:
         """Return a topic by its id; None if there is none."""
-        name = self._names.get(topic_id)
-        return None if name is None else self._topic(name, topic_id)
+        name = self.name_of(topic_id)
+        if name is None:
+            return None
+        return self._view(name, topic_id) if name in self._changed else self._topics[name]
 
-    def topics_after(self, before: Mapping[str, Topic], changed: Iterable[UUID]) -> dict[str, Topic]:
-        """Return all topics by name. `before`: those of an image since which only these topics have changed."""
-        topics = dict(before)
-        for topic_id in changed:
-            name = self._names.get(topic_id)
-            if name is None or name not in topics:
-                return self.topics()  # names were added or removed, and have an order
-            topics[name] = self._topic(name, topic_id)
-        return topics
+    def name_of(self, topic_id: UUID) -> str | None:
+        """Return the name of the topic with this id; None if there is none. Any thread may call this."""
+        return self._names.get(topic_id.int)
 
     def partitions_of(self, topic_id: UUID) -> Mapping[int, PartitionState]:
         """Return the partitions of the topic with this id; none if there is no such topic."""
-        return self._partitions.get(topic_id, {})
+        return self._partitions.get(topic_id.int, {})
 
     @property
     def topic_ids(self) -> Iterable[UUID]:
         """The ids of all topics."""
-        return self._names.keys()
+        return self._ids.values()
 
     def has_topic_id(self, topic_id: UUID) -> bool:
         """Return whether some topic has this id."""
-        return topic_id in self._names
+        return topic_id.int in self._names
 
-    def _topic(self, name: str, topic_id: UUID) -> Topic:
-        view = self._views.get(topic_id)
-        if view is None:
-            config = self.configs.get((TOPIC_RESOURCE, name), {})
-            view = self._views[topic_id] = Topic(
-                name=name,
-                id=topic_id,
-                partitions=MappingProxyType(dict(sorted(self._partitions[topic_id].items()))),
-                config=MappingProxyType(dict(config)),
-            )
-        return view
+    def was_removed(self, topic_id: UUID) -> bool:
+        """Return whether there was a topic with this id, according to records that no snapshot has replaced yet."""
+        return topic_id.int in self._removed
+
+    def _view(self, name: str, topic_id: UUID) -> Topic:
+        return Topic(
+            name=name,
+            id=topic_id,
+            partitions=MappingProxyType(dict(sorted(self._partitions[topic_id.int].items()))),
+            config=MappingProxyType(dict(self.configs.get((TOPIC_RESOURCE, name), {}))),
+        )
 
     # Replaying
 
@@ -229,21 +235,25 @@ class Image:
             raise BadRecord(0, problem)
         if self._ids.get(record.name, record.topic_id) != record.topic_id:
             raise BadRecord(0, f"there is a second topic {record.name!r}")
+        number = record.topic_id.int
+        self._ids = self._ids.with_item(record.name, record.topic_id)
+        self._names = self._names.with_item(number, record.name)
+        if number not in self._partitions:
+            self._partitions = self._partitions.with_item(number, {})
+            self._own.add(record.topic_id)
         self._touch(record.topic_id)
-        self._ids[record.name] = record.topic_id
-        self._names[record.topic_id] = record.name
-        self._partitions.setdefault(record.topic_id, {})
 
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
-        name = self._names.pop(record.topic_id, None)
+        name = self.name_of(record.topic_id)
         if name is None:
             raise BadRecord(0, f"the topic that goes, {record.topic_id}, was never there")
         self._touch(record.topic_id)
-        self._shared.discard(record.topic_id)
-        del self._ids[name]
-        del self._partitions[record.topic_id]
-        self.removed_topics.add(record.topic_id)
-        self.configs.pop((TOPIC_RESOURCE, name), None)
+        self._own.discard(record.topic_id)
+        self._ids = self._ids.without(name)
+        self._names = self._names.without(record.topic_id.int)
+        self._partitions = self._partitions.without(record.topic_id.int)
+        self._removed = self._removed.with_item(record.topic_id.int, None)
+        self.configs = self.configs.without((TOPIC_RESOURCE, name))
 
     def _partition(self, record: PartitionRecord) -> None:
         if record.partition_id < 0:
@@ -258,8 +268,10 @@ class Image:
         partitions[change.partition_id] = changed(state, change)
 
     def _touch(self, topic_id: UUID) -> None:
-        """Note that a topic is about to change."""
-        self._views.pop(topic_id, None)
+        """Note that a topic changes."""
+        name = self.name_of(topic_id)
+        if name is not None:
+            self._changed.add(name)
         if self.delta is not None:
             self.delta.changed_topics.add(topic_id)
 
@@ -267,12 +279,13 @@ class Image:
         """Return the partitions of a topic, to be changed."""
         self._touch(topic_id)
         try:
-            partitions = self._partitions[topic_id]
+            partitions = self._partitions[topic_id.int]
         except KeyError:
             raise BadRecord(0, f"there is a partition of a topic {topic_id}, which is not there") from None
-        if topic_id in self._shared:
-            partitions = self._partitions[topic_id] = dict(partitions)
-            self._shared.remove(topic_id)
+        if topic_id not in self._own:
+            partitions = dict(partitions)
+            self._partitions = self._partitions.with_item(topic_id.int, partitions)
+            self._own.add(topic_id)
         return partitions
 
     def _config(self, record: ConfigRecord) -> None:
@@ -281,11 +294,12 @@ class Image:
         key = record.resource_type, record.resource_name
         if self.delta is not None:
             self.delta.changed_configs.add(key)
-        configs = self.configs[key] = dict(self.configs.get(key, {}))
+        config = dict(self.configs.get(key, {}))
         if record.value is None:
-            configs.pop(record.name, None)
+            config.pop(record.name, None)
         else:
-            configs[record.name] = record.value
+            config[record.name] = record.value
+        self.configs = self.configs.with_item(key, config)
 
     def _quota(self, record: ClientQuotaRecord) -> None:
         entity = quota_entity((each.entity_type, each.entity_name) for each in record.entity)
@@ -317,7 +331,7 @@ class Image:
 
     def _clear_elr(self, record: ClearElrRecord) -> None:
         cleared = [self._ids[record.topic_name]] if record.topic_name in self._ids else []
-        for topic_id in cleared if record.topic_name else list(self._partitions):
+        for topic_id in cleared if record.topic_name else list(self._ids.values()):
             partitions = self._partitions_of(topic_id)
             for number, state in partitions.items():
                 partitions[number] = replace(state, eligible_leader_replicas=None, last_known_elr=None)

@@ -13,7 +13,7 @@ In a directory that Octavo created and Kafka has never seen, partitions go into 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from octavo.errors import BadDirectory
 from octavo.log.files.meta_properties import is_reserved_directory
 from octavo.log.metadata.identities import Identities
 from octavo.log.names import BOOTSTRAP_CHECKPOINT
-from octavo.log.partition_folders import find_partitions
+from octavo.log.partition_folders import has_partitions
 from octavo.schemas.metadata.nodes import RegisterBrokerRecord
 
 
@@ -48,7 +48,7 @@ class Placement:
         else:
             is_kafkas = self._broker is not None or (folder / BOOTSTRAP_CHECKPOINT).exists()
             is_strange = is_kafkas and len(folders) > 1
-        return is_strange and not find_partitions(folder)
+        return is_strange and not has_partitions(folder)
 
     def folder_for(self, directory: UUID | None) -> Path | None:
         """Return the folder for a new partition assigned to `directory`; None if that folder is not open here."""
@@ -56,18 +56,15 @@ class Placement:
             return self._first
         return self._whose.folder_of(directory)
 
-    def choose(self, count: int, taken: Iterable[Path]) -> list[UUID]:
+    def choose(self, count: int, taken: Mapping[Path, int]) -> list[UUID]:
         """Choose directories for new partitions: each time the one with the fewest partitions, as Kafka does.
 
-        `taken` are the folders of all existing partitions; they are consumed only if there is a choice. Raises
-        `BadDirectory` if no folder may have partitions.
+        `taken` has the number of existing partitions of each folder. Raises `BadDirectory` if no folder may have
+        partitions.
         """
         if len(self.log_dirs) < 2:
             return [self._whose.directory_of(self._first)] * count
-        load = dict.fromkeys(self.log_dirs, 0)
-        for folder in taken:
-            if folder in load:
-                load[folder] += 1
+        load = {folder: taken.get(folder, 0) for folder in self.log_dirs}
         chosen = []
         for _ in range(count):
             folder = min(load, key=load.__getitem__)

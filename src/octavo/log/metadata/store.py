@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Self
 from uuid import UUID
 
 from octavo.errors import BadDirectory, InvalidInput, LogError, OthersDecide
 from octavo.log.clock import Clock, wall_clock_ms
 from octavo.log.files.meta_properties import MetaProperties, random_uuid, write_uuid
-from octavo.log.metadata.authority import others_decide
+from octavo.log.metadata.authority import others_decide, owner_of
 from octavo.log.metadata.cluster_log import (
     DIRECTORIES_VERSION,
     FOLDER,
@@ -32,6 +31,8 @@ from octavo.log.metadata.creation import FEATURES, create_cluster_log
 from octavo.log.metadata.identities import Identities
 from octavo.log.metadata.image import TOPIC_RESOURCE, Image, PartitionState, Topic
 from octavo.log.metadata.placement import Placement
+from octavo.log.metadata.sorted_map import SortedMap
+from octavo.log.metadata.topic_survey import TopicSurvey
 from octavo.log.metadata.used_producer_ids import PRODUCER_IDS
 from octavo.log.names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, check_topic_name
 from octavo.log.storage import Storage
@@ -42,6 +43,7 @@ from octavo.schemas.metadata.serde import UnknownRecord
 from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
 FIRST_NODE: Final = 1
+_NO_TOPICS: Final[SortedMap[str, Topic]] = SortedMap()
 
 
 class MetadataStore:
@@ -59,7 +61,7 @@ class MetadataStore:
         self._whose = Identities(storage, folders)
         self.metadata_folder: Final = _metadata_folder(folders)  # folder of the metadata log, existing or future
         self._log = self._read_log()
-        self._topics: tuple[int, dict[str, Topic]] | None = None  # topics as of an offset of the metadata log
+        self._surveyed = TopicSurvey()
 
     def _read_log(self) -> ClusterLog | None:
         folder = self.metadata_folder / FOLDER
@@ -94,13 +96,9 @@ class MetadataStore:
     # Reading
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
-        """All topics by name."""
-        offset = 0 if self._log is None else self._log.next_offset
-        known = self._topics
-        if known is None or known[0] != offset:
-            known = self._topics = (offset, self.image.topics())
-        return MappingProxyType(known[1])
+    def topics(self) -> SortedMap[str, Topic]:
+        """All topics by name. Any thread may ask for them."""
+        return _NO_TOPICS if self._log is None else self._log.topics
 
     @property
     def image(self) -> Image:
@@ -167,7 +165,13 @@ class MetadataStore:
 
     def others_decide(self) -> str | None:
         """Return why this node does not control its partitions alone; None if it does (see `authority`)."""
-        return others_decide(self._storage, self.metadata_folder, self._whose.any, self._log, self.topics)
+        return others_decide(self._storage, self.metadata_folder, self._whose.any, self._log, self._survey().shared)
+
+    def _survey(self) -> TopicSurvey:
+        """Return what is known of all topics together."""
+        node_id = owner_of(self._whose.any, self.image)
+        self._surveyed = self._surveyed.after(self.topics, node_id, self.folder_of)
+        return self._surveyed
 
     # Changing
 
@@ -303,8 +307,7 @@ class MetadataStore:
 
     def _new_directories(self, count: int) -> list[UUID]:
         """Choose directories for new partitions of this node."""
-        states = (state for topic in self.topics.values() for state in topic.partitions.values())
-        return self.placement.choose(count, filter(None, map(self.folder_of, states)))
+        return self.placement.choose(count, self._survey().load)
 
     def _topic(self, name: str) -> Topic:
         try:
@@ -321,7 +324,6 @@ class MetadataStore:
         if self._log is not None and self._log.is_in_doubt:
             log = read_cluster_log(self._storage, self.metadata_folder / FOLDER)
             log.sync()
-            self._topics = None
             self._log = log
 
     # Identity
@@ -357,6 +359,7 @@ class MetadataStore:
 
     def _identify(self, node: MetaProperties) -> None:
         voters = [voter for voter in self.image.voter_details if voter.id == node.node_id]
+        self._surveyed = TopicSurvey()  # folders may be known by other ids from now on
         self._whose.complete(node, (self.metadata_folder, voters[0].directory_id) if voters else None)
 
     def _voter_identity(self) -> MetaProperties:

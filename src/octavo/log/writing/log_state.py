@@ -344,8 +344,11 @@ class LogState:
 
     # ---------------------------------------------------------------------------------------------------------- close
 
-    def close(self) -> None:
-        """Close the log as `Log.close` describes, but leave its data directory open."""
+    def close(self, *, is_deleted: bool = False) -> None:
+        """Close the log as `Log.close` describes, but leave its data directory open.
+
+        is_deleted: its files are about to be removed, so that nothing of them has to be on the disk
+        """
         change = self.change
         if self.owner.is_elsewhere:
             change.is_open = False
@@ -357,11 +360,12 @@ class LogState:
                 return
             change.is_open = False
             try:
-                if change.unfinished != SETTLED:
-                    self.settle()
-                change.raise_unseen()
-                if change.failure is None:
-                    self._finish(self.clock())
+                if not is_deleted:
+                    if change.unfinished != SETTLED:
+                        self.settle()
+                    change.raise_unseen()
+                    if change.failure is None:
+                        self._finish(self.clock())
             except (OctavoError, OSError):
                 self._is_closed = True
                 raise

@@ -19,6 +19,7 @@ from octavo.cluster.messages import TopicIdPartition
 from octavo.cluster.replicas import Changed
 from octavo.log.append.readiness import prepare
 from octavo.log.directory.data_directory import DataDirectory
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.records import BatchBuilder
 from octavo.schemas.metadata.topics import PartitionRecord
 from tests.simulation.machine import Connection
@@ -128,7 +129,7 @@ class MemberBroker:
         topic = image.topics[TOPIC]
         state = PartitionImage(partition, leader, epoch, (1, 2, 3), isr)
         topic = topic._replace(partitions={**topic.partitions, partition: state})
-        self.broker.image = image._replace(topics={TOPIC: topic}, by_id={topic.id: topic})
+        self.broker.image = image._replace(topics=SortedMap([(TOPIC, topic)]), by_id=SortedMap([(topic.id, topic)]))
         self.broker._led = {}
 
     # -------------------------------------------------------------------------------------------------------- requests

@@ -23,6 +23,7 @@ from octavo.cluster.messages import Endpoint, TopicIdPartition
 from octavo.errors import ErrorCode, MalformedRequest
 from octavo.log.checkpoints import Checkpoints
 from octavo.log.log import Log
+from octavo.log.metadata.sorted_map import SortedMap
 from octavo.log.writing.segments import LogSegments
 from tests.unit.broker.member.member_broker import TOPIC, MemberBroker
 from tests.unit.broker.member.recorded_peers import RecordedPeers, Sent
@@ -270,7 +271,7 @@ def test_partitions_that_catch_up_are_held_back_above_the_limit(tmp_path: Path) 
     follower = Follower(tmp_path, {"follower.replication.throttled.replicas": "0:1"})
     image = follower.member.broker.image
     rate = {"follower.replication.throttled.rate": "100"}
-    follower.member.broker.image = image._replace(configs={(ResourceType.BROKER, "1"): rate})
+    follower.member.broker.image = image._replace(configs=SortedMap([((ResourceType.BROKER, "1"), rate)]))
     records = batch(0, 3)
     follower.answer(follower.asked(), records, high_watermark=1000)
     for do in follower.left:

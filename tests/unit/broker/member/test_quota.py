@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from octavo.broker.config_resources import ResourceType
 from octavo.broker.member.quota import ReplicationQuota
+from octavo.log.metadata.sorted_map import SortedMap
 from tests.unit.broker.member.member_broker import TOPIC, MemberBroker
 
 RATE = "leader.replication.throttled.rate"
@@ -26,7 +27,7 @@ def member(tmp_path: Path) -> Iterator[MemberBroker]:
 
 def limit(member: MemberBroker, rate: int) -> None:
     image = member.broker.image
-    member.broker.image = image._replace(configs={(ResourceType.BROKER, "1"): {RATE: str(rate)}})
+    member.broker.image = image._replace(configs=SortedMap([((ResourceType.BROKER, "1"), {RATE: str(rate)})]))
 
 
 def size(member: MemberBroker, replica: int) -> int:
@@ -57,7 +58,7 @@ def test_only_replicas_that_are_named_are_throttled(member: MemberBroker) -> Non
         assert quota.is_throttled(topic._replace(config={REPLICAS: value}), 0) is expected
     limit(member, 1)
     assert quota.limit() == 1
-    member.broker.image = member.broker.image._replace(configs={})
+    member.broker.image = member.broker.image._replace(configs=SortedMap())
     assert quota.limit() is None
     assert not quota.is_exceeded()
     assert size(member, 3) == size(member, 3) > 0
@@ -78,10 +79,10 @@ def test_more_is_allowed_when_less_was_sent_lately(member: MemberBroker) -> None
 def test_a_limit_of_all_brokers_counts_where_a_broker_has_none(member: MemberBroker) -> None:
     quota, image = member.leaders.quota, member.broker.image
     assert quota is not None
-    of_all: dict[tuple[int, str], dict[str, str]] = {(ResourceType.BROKER, ""): {RATE: "5"}}
+    of_all: SortedMap[tuple[int, str], Mapping[str, str]] = SortedMap([((ResourceType.BROKER, ""), {RATE: "5"})])
     member.broker.image = image._replace(configs=of_all)
     assert quota.limit() == 5
-    member.broker.image = image._replace(configs={**of_all, (ResourceType.BROKER, "1"): {RATE: "7"}})
+    member.broker.image = image._replace(configs=of_all.with_item((ResourceType.BROKER, "1"), {RATE: "7"}))
     assert quota.limit() == 7
 
 

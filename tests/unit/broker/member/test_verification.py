@@ -17,6 +17,7 @@ from octavo.broker.wire.messages import Struct, read_request, write_response
 from octavo.cluster.messages import Endpoint
 from octavo.coordinator.shard import Producer
 from octavo.errors import ErrorCode
+from octavo.log.metadata.sorted_map import SortedMap
 from tests.unit.broker.member.member_broker import EPOCH, TOPIC, MemberBroker
 
 STATE = "__transaction_state"
@@ -94,7 +95,7 @@ def member(tmp_path: Path, coordinator: Coordinator) -> Iterator[MemberBroker]:
     topic = broker.image.topics[TOPIC]._replace(
         name=STATE, id=bytes(16), partitions={0: PartitionImage(0, 2, 0, (2,), (2,))}
     )
-    broker.image = broker.image._replace(topics={**broker.image.topics, STATE: topic})
+    broker.image = broker.image._replace(topics=broker.image.topics.with_item(STATE, topic))
     broker.verification = TransactionVerification(broker, coordinator, listener_name="PLAINTEXT")
     yield found
     found.close()
@@ -172,7 +173,8 @@ def test_a_coordinator_that_cannot_be_reached_is_asked_again(member: MemberBroke
     coordinator.answer(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     member.turn()
     assert produced.partition.error_code == ErrorCode.INVALID_TXN_STATE
-    member.broker.image = member.broker.image._replace(topics={TOPIC: member.broker.image.topics[TOPIC]})
+    image = member.broker.image
+    member.broker.image = image._replace(topics=SortedMap([(TOPIC, image.topics[TOPIC])]))
     assert member.produce_in("id").partition.error_code == ErrorCode.NOT_ENOUGH_REPLICAS  # there is no coordinator
 
 

@@ -143,3 +143,32 @@ def test_partitions_without_a_leader_are_led_in_a_new_epoch(tmp_path: Path) -> N
         end = data.metadata_end
         data.lead_all()
         assert data.metadata_end == end
+
+
+def test_a_deletion_writes_nothing_of_what_it_deletes_to_the_disk(tmp_path: Path) -> None:
+    """Mend 2.4: each deleted partition was flushed, with its indexes, before its folder was renamed."""
+    disk, synced = FailingDisk(), list[str]()
+    with DataDirectory.open(tmp_path, storage=disk) as data:
+        data.create_topic("events")
+        data.log("events", 0).append(make_batch())
+
+        def note(what: str, path: Path) -> bool:
+            if what.startswith("sync"):
+                synced.append(str(path.relative_to(tmp_path)))
+            return False
+
+        disk.fails = note
+        data.delete_topic("events")
+        disk.fails = None
+    assert synced == ["__cluster_metadata-0/00000000000000000000.log", "."]
+
+
+def test_where_a_deletion_fails_the_logs_are_checked_when_the_directory_is_opened_again(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    with DataDirectory.open(tmp_path, storage=disk) as data:
+        data.create_topic("events")
+        disk.fails = lambda what, path: what == "rename"
+        with pytest.raises(OSError, match="No space left"):
+            data.delete_topic("events")
+        disk.fails = None
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
