@@ -102,7 +102,13 @@ def test_a_start_tells_what_it_checks_and_ends_at_a_signal(
 
     monkeypatch.setattr(command._Start, "go_on", interrupted)
     assert threading.current_thread() is threading.main_thread()
-    given = {"data": str(tmp_path / "data"), "listen": None, "file": None, "config": None, "override": []}
+    given: dict[str, object] = {
+        "data": str(tmp_path / "data"),
+        "listen": None,
+        "file": None,
+        "config": None,
+        "override": [],
+    }
     assert command.run(Namespace(**given, adopt=False)) == 0
     out, said = capsys.readouterr()
     assert out == ""
