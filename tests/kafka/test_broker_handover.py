@@ -22,6 +22,7 @@ from tests.server.conversation import Conversation
 
 PARTITIONS: Final = 3
 CUT: Final = 30
+SETTINGS: Final = {"log.retention.hours": "168"}  # given: a default deletes nothing where Kafka has served
 PLACES: Final = [("orders", partition) for partition in range(PARTITIONS)]
 MADE: Final = (
     f"topics --create --topic orders --partitions {PARTITIONS} --config retention.ms=-1 --config segment.bytes=1048576",
@@ -86,7 +87,7 @@ class Clients:
 
 def test_clients_go_on_over_a_hand_over_and_back(kafka_broker: Judge, new_broker: NewBroker, tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    kafka = new_broker(folder)
+    kafka = new_broker(folder, settings=SETTINGS)
     clients = Clients(kafka_broker, kafka, tmp_path)
     with octavo(folder, kafka):
         for call in MADE:
@@ -135,7 +136,7 @@ def test_clients_go_on_over_a_hand_over_and_back(kafka_broker: Judge, new_broker
 @contextmanager
 def octavo(folder: Path, kafka: Broker) -> Iterator[None]:
     """Octavo serves, where Kafka would."""
-    with serve(folder, listen=kafka.address):
+    with serve(folder, listen=kafka.address, config=SETTINGS):
         yield
     with DataDirectory.open(folder) as data:
         assert all(report.was_clean and report.is_unremarkable for report in data.reports)
