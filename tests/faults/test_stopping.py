@@ -80,9 +80,10 @@ _STUCK = """
 import errno, os, sys, threading
 from octavo.cli import main, serve
 from octavo.log.directory.data_directory import DataDirectory
-from octavo.log.storage import Storage
+from octavo.log.storage import File, Storage
 
-serve._PATIENCE_S = 0.2
+if sys.argv[1].startswith("stuck"):
+    serve._PATIENCE_S = 0.2
 close, replace_files, began = DataDirectory.close, Storage.replace_files, DataDirectory.open
 
 def wait_for_ever(*_, **__):
@@ -98,7 +99,7 @@ def close_full(directory):
 def close_broken(directory):
     def fail(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO), "a segment")
-    os.fdatasync = fail
+    File.sync = fail
     close_full(directory)
 
 def open_for_ever(*_, **__):
@@ -142,7 +143,10 @@ def expect_checked_and_whole(data: Path) -> None:
 def test_2_5_a_stop_that_takes_too_long_says_what_it_gives_up(written: Path) -> None:
     code, said = stop_when("stuck", written)
     assert code == 0, said
-    assert said.startswith("octavo: stopping\noctavo: gave up after 0.2 s: it still waited for the disk, to which ")
+    assert said.startswith("octavo: stopping\noctavo: gave up after 0.2 s: it still waited for ")
+    assert (
+        "the disk, to which the logs are written" in said or "work that other threads do" in said
+    )  # they load kernels
     assert "Nothing that was acknowledged is lost" in said
     expect_checked_and_whole(written)
 

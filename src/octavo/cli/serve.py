@@ -154,7 +154,9 @@ class _Signal:
     """Set by a signal handler, and waited for. An `Event` would not do: its lock may be held where the handler runs."""
 
     def __init__(self) -> None:
-        self._descriptor: Final = os.eventfd(0, os.EFD_CLOEXEC)
+        from octavo.server.wakeup import make_wakeup
+
+        self._wakeup: Final = make_wakeup()  # nobody clears it: it stays readable
         self._is_set = False
 
     def is_set(self) -> bool:
@@ -162,11 +164,11 @@ class _Signal:
 
     def set(self) -> None:
         self._is_set = True
-        os.eventfd_write(self._descriptor, 1)  # nobody reads it: it stays readable
+        self._wakeup.wake()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, but not for more than `timeout` seconds. Returns whether it is set."""
-        select.select([self._descriptor], [], [], timeout)
+        select.select([self._wakeup.descriptor], [], [], timeout)
         return self._is_set
 
 

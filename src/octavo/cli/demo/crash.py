@@ -7,6 +7,7 @@ the page cache. Then the demo damages the ends of files as a power cut would, si
 from __future__ import annotations
 
 import itertools
+import logging
 import signal
 import subprocess
 import sys
@@ -42,6 +43,7 @@ class Damage(NamedTuple):
 
 def show(stage: Stage, folder: Path) -> None:
     """Kill a process that appends to the logs, damage the ends of their files, and show how they are recovered."""
+    logging.getLogger("octavo.log").addHandler(logging.NullHandler())  # what it tells of is shown here
     stage.chapter("Crash: kill the writer, then do what a power cut does")
     with stage.waiting("Another process appends to the directory ..."):
         reported, code = kill_a_writer(folder)

@@ -257,9 +257,11 @@ class Consumer(ClosedByWith):
         ):
             fetched = last.fetched  # fast path: records are nearly always there already
             if fetched is not None and not last.is_paused and fetched.left > limit > 0:
+                self._hand_out.note(last)
                 records = fetched.take(limit)
                 last.leader_epoch = records[-1].leader_epoch
                 last.go_on(fetched.next_offset)
+                self._hand_out.returned()
                 return records
         return self._poll(timeout, limit)
 
@@ -272,7 +274,9 @@ class Consumer(ClosedByWith):
         self._hand_out.single = left = self._hand_out.begin(state, self.config.max_poll_records)
         if self._waiting.is_woken():
             self._hand_out.single = iter(())
-        return [next(left)]
+        for record in left:  # not `next`: after a call, a signal may be handled before the record is returned
+            return [record]
+        return []
 
     def _poll(self, timeout: float | None, limit: int) -> list[ConsumerRecord]:
         if limit < 1:
@@ -285,6 +289,7 @@ class Consumer(ClosedByWith):
                 state = self._waiting.next_partition(self._fetcher.has_records, AT_ONCE if records else deadline)
                 if state is None or state.fetched is None:
                     break
+                self._hand_out.note(state)
                 records += state.fetched.take(limit - len(records))
             except (FormatError, LogError, OSError):
                 if records:
@@ -294,6 +299,7 @@ class Consumer(ClosedByWith):
             state.go_on(state.fetched.next_offset)
             self._assignment.last = state
             self._assignment.end_turn(state)
+        self._hand_out.returned()
         return records
 
     @answering()
@@ -309,8 +315,10 @@ class Consumer(ClosedByWith):
         state = self._waiting.next_partition(self._fetcher.has_columns, deadline_after(timeout))
         if state is None or state.arrow is None:
             return None
+        self._hand_out.note(state)
         taken = self._fetcher.take_columns(state, max_records)
         self._assignment.end_turn(state)
+        self._hand_out.returned()
         return taken
 
     @answering()
