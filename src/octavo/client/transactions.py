@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -123,47 +123,47 @@ class Transactions:
 
         return self._at_coordinator(transactional_id, attempt)
 
-    def producers(self, partitions: Iterable[TopicPartition], broker: int | None = None) -> list[ActiveProducer]:
+    def producers(self, partitions: Iterable[TopicPartition], broker: int | None = None) -> Sequence[ActiveProducer]:
         """Return what leaders know of the producers of partitions, or what one broker knows. Raises `RequestFailed`."""
         wanted = sorted(set(partitions))
-        found: list[ActiveProducer] = []
+        found: Sequence[ActiveProducer] = ()
         for start in range(0, len(wanted), _MOST_PARTITIONS):
             some = wanted[start : start + _MOST_PARTITIONS]
-            found += self._cluster.persist(partial(self._producers_of, some, broker))
+            found = [*found, *self._cluster.persist(partial(self._all_producers_of, some, broker))]
         return found
 
-    def _producers_of(self, partitions: list[TopicPartition], broker: int | None) -> list[ActiveProducer]:
+    def _all_producers_of(self, partitions: Sequence[TopicPartition], broker: int | None) -> Sequence[ActiveProducer]:
+        return tuple(self._producers_of(partitions, broker))
+
+    def _producers_of(self, partitions: Sequence[TopicPartition], broker: int | None) -> Iterator[ActiveProducer]:
         leaders = self._cluster.leaders({each.topic for each in partitions})
-        by_node: dict[int, dict[str, list[int]]] = {}
+        by_node: dict[int, dict[str, Any]] = {}
         for each in partitions:
             node = leaders.get(each, -1) if broker is None else broker
             if each not in leaders or node < 0:
                 what = "has no leader" if each in leaders else "does not exist"
                 raise RequestFailed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {each} {what}")
             by_node.setdefault(node, {}).setdefault(each.topic, []).append(each.partition)
-        found: list[ActiveProducer] = []
         for node, topics in sorted(by_node.items()):
             asked = [{"name": topic, "partition_indexes": numbers} for topic, numbers in topics.items()]
             for topic in self._cluster.node(node).ask(DESCRIBE_PRODUCERS, {"topics": asked}).topics:
                 for part in topic.partitions:
                     partition = TopicPartition(topic.name, part.partition_index)
                     check(part, f"the producers of partition {partition}")
-                    found += (_producer(partition, each) for each in part.active_producers)
-        return found
+                    for each in part.active_producers:
+                        yield _producer(partition, each)
 
-    def partitions(self, topic: str | None, broker: int | None) -> list[TopicPartition]:
+    def partitions(self, topic: str | None, broker: int | None) -> Sequence[TopicPartition]:
         """Return the partitions of a topic or of all topics; only those with a replica on a broker if one is given."""
         metadata = self._cluster.persist(lambda: self._cluster.metadata(None if topic is None else [topic]))
-        found = []
-        for each in metadata.topics:
-            if topic is not None:
-                check(each, f"topic {topic}")
-            found += (
-                TopicPartition(each.name, part.partition_index)
-                for part in each.partitions
-                if broker is None or broker in part.replica_nodes
-            )
-        return sorted(found)
+        if topic is not None:
+            check(metadata.topics[0], f"topic {topic}")
+        return sorted(
+            TopicPartition(each.name, part.partition_index)
+            for each in metadata.topics
+            for part in each.partitions
+            if broker is None or broker in part.replica_nodes
+        )
 
     def abort(self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
         """End a transaction in one partition by a marker that aborts it. Raises `RequestFailed`."""
