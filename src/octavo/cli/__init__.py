@@ -35,6 +35,7 @@ from octavo.cli import (
     salvage,
     serve,
     topics,
+    transactions,
     verify,
 )
 from octavo.cli.exits import BROKEN_PIPE, COULD_NOT_RUN, INTERRUPTED
@@ -60,6 +61,7 @@ examples:
   octavo produce orders < orders.txt       send lines to a topic
   octavo consume orders -o -10 -e          print the last records of a topic
   octavo groups --describe --all-groups    how far groups lag behind
+  octavo transactions find-hanging         transactions that nobody will end
   octavo cluster status                    brokers, controllers, lag of replicas
   octavo handover /var/lib/octavo          let Apache Kafka go on with it
   octavo export /var/lib/kafka/data /lake/events
@@ -113,6 +115,7 @@ def _run(argv: Sequence[str] | None) -> int:
     serve.add_to(commands)
     topics.add_to(commands)
     groups.add_to(commands)
+    transactions.add_to(commands)
     cluster.add_to(commands)
     produce.add_to(commands)
     consume.add_to(commands)

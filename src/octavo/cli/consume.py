@@ -139,7 +139,12 @@ def _tell_ends(receiver: Receiver, topic: str, told: set[int]) -> None:
             told.discard(partition)
         elif partition not in told:
             told.add(partition)
-            tell(f"reached the end of partition {partition} of {topic}, at offset {end}")
+            behind = receiver.high_watermarks[partition]
+            if behind > end:
+                where = f"reached the last stable offset of partition {partition} of {topic}, {end}"
+                tell(f"{where}: a transaction is open, and the partition ends at {behind}")
+            else:
+                tell(f"reached the end of partition {partition} of {topic}, at offset {end}")
 
 
 def _begin(receiver: Receiver, given: list[str]) -> dict[int, int] | None:

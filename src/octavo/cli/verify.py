@@ -40,6 +40,7 @@ Exit codes: 0 no problems, 1 problems found, 2 something could not be checked.
 
 _FEW: Final = 50  # partitions that one process checks without help
 _LITTLE: Final = 16 << 20  # bytes
+_MOST_NOTES: Final = 10  # that are told
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -156,6 +157,7 @@ class _Report:
         self._lines: list[str] = []
         self._checked: list[Task] = []
         self._problems = 0
+        self._notes: list[str] = []
         self._files: set[str] = set()
         self._started = _now()
 
@@ -173,6 +175,7 @@ class _Report:
             self.refused += 1
         else:
             self._checked.append(checked.task)
+            self._notes += checked.notes
         self.print(checked.problems)
 
     def print(self, problems: list[Problem]) -> None:
@@ -202,6 +205,10 @@ class _Report:
         partitions = sum(task.what.value == "partition" for task in tasks)
         what = _count(partitions, "partition") if partitions else _count(len(tasks), "file")
         _say(f"{found}; {what}, {size / 1e6:,.1f} MB in {seconds:,.1f} s ({size / 1e6 / seconds:,.0f} MB/s)")
+        for note in self._notes[:_MOST_NOTES]:
+            _say(note)
+        if len(self._notes) > _MOST_NOTES:
+            _say(f"transactions are open in {len(self._notes) - _MOST_NOTES:,} more partitions")
 
 
 def _line(problem: Problem) -> str:

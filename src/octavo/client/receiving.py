@@ -44,6 +44,7 @@ class Receiver:
 
     positions: the offsets of the next records, by partition
     ends: the high watermarks as of the last answer, or the last stable offsets, by partition
+    high_watermarks: the same without regard to transactions that are open
     damage: the batches that could not be read; whoever tells of them clears it
     stopped: the partitions that have such a batch at their position, and are not fetched any more
     """
@@ -73,6 +74,7 @@ class Receiver:
         self.partitions: Final = wanted
         self.positions: dict[int, int] = {}
         self.ends: dict[int, int] = {}
+        self.high_watermarks: dict[int, int] = {}
         self.damage: Final[list[DamagedBatch]] = []
         self.stopped: Final[set[int]] = set()
         self._resync: Final = resync
@@ -163,6 +165,7 @@ class Receiver:
     def _records(self, part: Any) -> Iterator[Received]:
         number = part.partition_index
         self.ends[number] = part.last_stable_offset if self._isolation else part.high_watermark
+        self.high_watermarks[number] = part.high_watermark
         aborted = self._aborted[number]
         aborted.expect(part.aborted_transactions or ())
         reader = read_batches(part.records or b"")

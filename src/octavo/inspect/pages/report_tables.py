@@ -70,6 +70,10 @@ def problems_list(summary: DirectorySummary) -> str:
     parts = [f'<li class="wrong">{text(failure)}</li>' for failure in unread[:_MOST_PLACES]]
     if len(unread) > _MOST_PLACES:
         parts.append(f'<li class="wrong">{len(unread) - _MOST_PLACES:,} more could not be read</li>')
+    told = [note for partition in summary.partitions for note in partition.notes]
+    parts += [f"<li>{text(note)}</li>" for note in told[:_MOST_PLACES]]
+    if len(told) > _MOST_PLACES:
+        parts.append(f"<li>transactions are open in {len(told) - _MOST_PLACES:,} more partitions</li>")
     failures = f'<ul class="notes">{"".join(parts)}</ul>' if parts else ""
     if not summary.is_verified:
         said = "The page was made with --no-verify. <code>octavo verify</code> looks for problems."
@@ -79,14 +83,16 @@ def problems_list(summary: DirectorySummary) -> str:
         if unread:
             said = "Not everything could be read. In what was checked no rule is broken."
         return _card("problems", "Problems", said, failures)
-    rules = [
-        (rule, list(found))
-        for rule, found in groupby(sorted(summary.problems, key=lambda each: each.rule), lambda each: each.rule)
-    ]
+    rules = [(rule, list(found)) for (rule, _), found in groupby(sorted(summary.problems, key=_advice), _advice)]
     rules.sort(key=lambda each: -len(each[1]))
     listed = "".join(_rule(rule, found) for rule, found in rules[:_MOST_RULES])
     said = f"{summary.problem_count:,} found. <code>octavo verify</code> lists them all."
     return _card("problems", "Problems", said, failures + listed)
+
+
+def _advice(problem: FoundProblem) -> tuple[str, str]:
+    """Return what problems have in common that are listed together: the rule, and what would repair them."""
+    return problem.rule, problem.repair
 
 
 def _rule(rule: str, found: Sequence[FoundProblem]) -> str:

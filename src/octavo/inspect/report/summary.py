@@ -71,6 +71,7 @@ class PartitionSummary:
     problems: list[FoundProblem] = field(default_factory=list)
     problem_count: int = 0
     failure: str | None = None  # why it, or a file of it, could not be read
+    notes: list[str] = field(default_factory=list)  # what keeps readers from records
     is_gone: bool = False  # its folder was deleted meanwhile
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 
 from octavo.errors import FormatError, OctavoError
 from octavo.inspect.kinds import open_regular
+from octavo.inspect.open_transactions import notes
 from octavo.inspect.report.sampling import CompressionSample
 from octavo.inspect.report.summary import SIZES, FoundProblem, PartitionSummary, SegmentSummary
 from octavo.inspect.verify import Problem, check_partition
@@ -55,6 +56,7 @@ def survey_partition(
             if not verify:
                 tell(size)
         summary.sampled_in, summary.sampled_out = sample.size_in, sample.size_out
+        summary.notes = list(notes(folder))
         if verify:
             _verify(folder, beside, summary, tell)
     except (OctavoError, OSError) as error:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from octavo.errors import BadDirectory, LogError, OctavoError
 from octavo.inspect.kinds import is_partition_folder, reason_of
+from octavo.inspect.open_transactions import notes
 from octavo.inspect.verify.directory import check_directory, partition_folders
 from octavo.inspect.verify.folder import Folder
 from octavo.inspect.verify.partition import OnBytes, check_partition
@@ -52,6 +53,7 @@ class Checked(NamedTuple):
     task: Task
     problems: list[Problem]
     error: str | None  # why it could not be checked, as a sentence
+    notes: Sequence[str] = ()  # what is no problem, and still keeps readers from records
 
 
 def find_tasks(path: Path) -> list[Task]:
@@ -100,7 +102,7 @@ def check(task: Task, ignore: Collection[str] = (), on_bytes: OnBytes | None = N
         return Checked(task, [], sentence_of(error))
     except (OctavoError, OSError) as error:
         return Checked(task, [], sentence_of(error))
-    return Checked(task, problems, None)
+    return Checked(task, problems, None, list(notes(task.path)) if task.what is What.PARTITION else ())
 
 
 def _with_folder(problem: Problem, folder: Path) -> Problem:
