@@ -20,6 +20,12 @@ def frame(question: Question) -> bytes:
 
 def create(topic: str) -> Question:
     """Have a topic created."""
+    wanted = {"name": topic, "num_partitions": -1, "replication_factor": -1}
+    return Question(api_keys.CREATE_TOPICS, 4, {"topics": [wanted], "timeout_ms": 30_000})
+
+
+def ask_for(topic: str) -> Question:
+    """Ask for a topic, which may be created by that."""
     return Question(api_keys.METADATA, 4, {"topics": [{"name": topic}], "allow_auto_topic_creation": True})
 
 

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from octavo.broker.wire.api_keys import API_VERSIONS, INCREMENTAL_ALTER_CONFIGS, METADATA, PRODUCE
-from octavo.broker.wire.messages import read_response
 from octavo.errors import InvalidConfig
 from octavo.server import acceptor, reactor
 from octavo.server.poller import make_poller
@@ -25,7 +24,7 @@ from octavo.server.serving import serve
 from tests.server.conversation import Conversation
 from tests.server.questions import batch
 from tests.server.raw import PATIENCE_S, RawClient, header
-from tests.server.requests import create, frame, produce
+from tests.server.requests import frame, produce
 
 VERSIONS = header(API_VERSIONS, 2, flexible=False)
 
@@ -383,21 +382,6 @@ print("served")
 def test_a_program_that_dies_of_sigpipe_and_forks_can_serve() -> None:
     done = subprocess.run([sys.executable, "-c", _EMBEDDING], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("served\n", 0), done.stderr
-
-
-def test_a_topic_that_several_create_at_once_is_there_for_all_of_them(tmp_path: Path) -> None:
-    said: list[str] = []
-    with serve(tmp_path / "data", say=said.append) as server:
-        clients = [RawClient(server.bootstrap_servers) for _ in range(10)]
-        for each in clients:
-            each.send(frame(create("wanted-by-all")))
-        for each in clients:
-            answer = each.receive()
-            assert answer is not None
-            (topic,) = read_response(METADATA, 4, memoryview(answer)[4:]).topics
-            assert (topic.error_code, len(topic.partitions)) == (0, 1)
-            each.socket.close()
-    assert said == []
 
 
 def test_a_message_that_nobody_reads_stops_nobody() -> None:

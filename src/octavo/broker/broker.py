@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from octavo.broker.answer_cache import AnswerCache
 from octavo.broker.answers import Answer, Change, Parked, Wait
+from octavo.broker.auto_creation import AutoCreation
 from octavo.broker.broker_settings import BrokerSettings
 from octavo.broker.cluster_image import (
     NO_LISTENER,
@@ -63,6 +64,11 @@ class LedLog(NamedTuple):
 
 def _nothing() -> None:
     """Do nothing: nobody waits."""
+
+
+def _at_once(work: Callable[[], None]) -> None:
+    """Do something now: there is no other thread."""
+    work()
 
 
 def _epoch_error(asked: int, known: int) -> int:
@@ -123,6 +129,8 @@ class Broker:
         self._is_poked = False  # `take_woken` will be called
         self._thread: int | None = None  # that of the handlers
         self._poke: Callable[[], object] = _nothing  # has that thread call `take_woken` soon
+        self.do_elsewhere: Callable[[Callable[[], None]], object] = _at_once  # has another thread change something
+        self.auto_creation: Final = AutoCreation(self)
         self._is_member: Final = is_member
         self.apis: Final = MEMBER_APIS if is_member else APIS
         self._handlers: Final = member_handlers() if is_member else HANDLERS
@@ -352,9 +360,14 @@ class Broker:
                 if not waiting:
                     del self._waits[log]
 
-    def run_here(self, poke: Callable[[], object]) -> None:
-        """Take the current thread for that of the handlers. It calls `take_woken` after requests, and after `poke`."""
-        self._thread, self._poke = threading.get_ident(), poke
+    def run_here(
+        self, poke: Callable[[], object], do_elsewhere: Callable[[Callable[[], None]], object] = _at_once
+    ) -> None:
+        """Take the current thread for that of the handlers. It calls `take_woken` after requests, and after `poke`.
+
+        do_elsewhere: has another thread do something that may take long
+        """
+        self._thread, self._poke, self.do_elsewhere = threading.get_ident(), poke, do_elsewhere
         self._poke()
 
     def wake(self, wait: Wait) -> None:

@@ -231,7 +231,8 @@ class LifeCycle:
             if answer.is_caught_up:
                 self.state = State.RECOVERY
                 events.append(Event.CAUGHT_UP)
-        elif self.state is State.RECOVERY and not answer.is_fenced:
+        elif self.state is State.RECOVERY and self._is_ready and not answer.is_fenced:
+            # Not before it is ready, whatever the controller says: clients would be told that topics do not exist.
             self.state = State.RUNNING
             events.append(Event.UNFENCED)
         elif self.state is State.PENDING_CONTROLLED_SHUTDOWN:

@@ -130,7 +130,9 @@ class Reactor:
 
     def run(self) -> None:
         """Serve until `stop`; then finish what was begun, and close all connections and listeners."""
-        self._broker.run_here(self._wakeup.wake)
+        self._broker.run_here(
+            self._wakeup.wake, lambda work: self._workers[Work.CHANGE].submit(self._do_elsewhere, work)
+        )
         # A client that is gone is an error of `send`, also in a program that wants to die of SIGPIPE.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         failures = 0

@@ -95,6 +95,9 @@ class RealMember:
         self.life_number += 1
         self.is_up = True
         self.waits = 0
+        log = self.world.controller.log
+        committed = log.images[log.committed - 1].partitions
+        self._to_be_known = {partition.partition for partition in committed}  # before anybody is served
         self._waiting: dict[Wait, tuple[int, Callable[[Parts | None], None]]] = {}
         self.storage = CrashStorage(self._folder)
         settings = self._settings
@@ -124,11 +127,17 @@ class RealMember:
             call=lambda function: self._later(0, function),
             work=self._work,
             on_published=lambda: None,
-            on_unfenced=lambda: None,
+            on_unfenced=self._let_clients_in,
             on_end=lambda: self._later(0, self._end),
         )
         self.broker.member = self.member
         watch(self, self.member)
+
+    def _let_clients_in(self) -> None:
+        """Check what clients are told from now on: Kafka's brokers serve nobody before they know all topics, too."""
+        topic = self.broker.image.topics.get(TOPIC)
+        known = set() if topic is None else set(topic.partitions)
+        assert known >= self._to_be_known, f"broker {self.number} serves, and knows of the partitions {known} alone"
 
     def _say(self, message: str) -> None:
         self.world.say(f"broker {self.number}: {message}")

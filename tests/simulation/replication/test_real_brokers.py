@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from octavo.broker.member.elsewhere import CoordinatorsElsewhere
 from octavo.log import Log
 from tests.selection import some
 from tests.simulation.replication.memory_log import Entry
 from tests.simulation.replication.planted import PLANTED, PLANTED_IN_REAL, PLOTTED_IN_REAL, RARE_IN_REAL
 from tests.simulation.replication.real_replica import HOLE, RealReplica, batch_of
 from tests.simulation.replication.real_world import run_real
+from tests.simulation.replication.wire_log import TOPIC
 from tests.soak.plugin import Soak
 
 SEEDS = 32
@@ -40,6 +42,16 @@ def test_nothing_is_lost(part: int) -> None:
 @pytest.mark.soak
 def test_nothing_is_lost_in_many_runs(soak: Soak) -> None:
     run_all(soak.seeds())
+
+
+def test_whoever_looks_for_coordinators_is_told_of_every_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mend 2.6: the operator is told when a broker is given partitions of internal topics."""
+    told: set[str | None] = set()
+    monkeypatch.setattr(
+        CoordinatorsElsewhere, "look_at", lambda _, image, changed: told.update(map(image.name_of, changed))
+    )
+    run_real(3)
+    assert TOPIC in told
 
 
 def test_a_seed_replays() -> None:

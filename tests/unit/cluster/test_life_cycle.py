@@ -63,6 +63,19 @@ def test_the_dialogue_of_a_start() -> None:
     assert heartbeat(life, 2500, 70).current_metadata_offset == 70
 
 
+def test_nobody_is_let_in_before_the_first_metadata_are_published() -> None:
+    """Mend 2.6: clients of a broker with half of the metadata would be told that topics do not exist."""
+    life = registered()
+    heartbeat(life, 0)
+    assert life.heard(UNFENCED, 0) == [Event.CAUGHT_UP]
+    heartbeat(life, 10)
+    assert life.heard(UNFENCED, 10) == []
+    assert life.state is State.RECOVERY
+    life.ready(20)
+    assert not heartbeat(life, 20).want_fence
+    assert life.heard(UNFENCED, 20) == [Event.UNFENCED]
+
+
 def test_what_is_urgent_is_sent_when_the_request_under_way_is_answered() -> None:
     life = registered()
     heartbeat(life, 0)

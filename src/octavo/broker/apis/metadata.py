@@ -1,8 +1,8 @@
 """Metadata (3): the brokers, and topics with their partitions and leaders.
 
 All topics are asked for by null, in version 0 by an empty list. Versions: 4 says whether a missing topic may be
-created, 9 is flexible, 10 has topic ids in answers, 12 in requests. A topic that is created on the way is in the answer
-at once; Kafka's answer is UNKNOWN_TOPIC_OR_PARTITION, and clients ask again. That of a member of a cluster is, too.
+created, 9 is flexible, 10 has topic ids in answers, 12 in requests. Whoever asks for a topic that is created because of
+that is told UNKNOWN_TOPIC_OR_PARTITION, and asks again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Later, Parts
+from octavo.broker.answers import Parts
 from octavo.broker.cluster_image import (
     NO_LEADER,
     ClusterImage,
@@ -23,7 +23,7 @@ from octavo.broker.refused import Refused
 from octavo.broker.request import Request
 from octavo.broker.wire.api_keys import METADATA
 from octavo.broker.wire.messages import Struct, write_response
-from octavo.errors import ErrorCode, OctavoError, TopicExists
+from octavo.errors import ErrorCode
 from octavo.log.names import is_internal_topic, topic_name_problem
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _LISTENERS: Final = 6  # the first version whose clients know LISTENER_NOT_FOUND
 _IDS: Final = 12  # the first version that may ask for topics by their ids
 
 
-def metadata(broker: Broker, request: Request) -> Parts | Later:
+def metadata(broker: Broker, request: Request) -> Parts:
     """Answer a Metadata request."""
     image = broker.image
     known = broker.answers.find(image, request)
@@ -55,7 +55,7 @@ def metadata(broker: Broker, request: Request) -> Parts | Later:
         if missing and broker.controller is not None:
             broker.controller.topics.create(missing, request)
         elif missing:
-            return Later(lambda: _create(broker, request, asked, missing))
+            broker.auto_creation.create(missing)
         found = _found(image, request.version, asked.topics)
     answer = _answer(broker, request, asked, found)
     if not any(error for _, error in found):  # a topic that is missing may be created for the next who asks
@@ -64,24 +64,13 @@ def metadata(broker: Broker, request: Request) -> Parts | Later:
 
 
 def _to_create(broker: Broker, asked: Struct) -> list[str]:
-    """Return the names of topics to create before answering."""
+    """Return the names of topics to create."""
     if not (broker.config.auto_create_topics_enable and asked.allow_auto_topic_creation):
         return []
     if any(topic.topic_id != _NO_ID for topic in asked.topics):
         return []
     names = {topic.name for topic in asked.topics if topic.name is not None}
     return sorted(name for name in names if name not in broker.image.topics and topic_name_problem(name) is None)
-
-
-def _create(broker: Broker, request: Request, asked: Struct, names: list[str]) -> Parts:
-    for name in names:
-        try:
-            broker.create_topic(name, broker.config.num_partitions, {})
-        except TopicExists:
-            pass  # somebody else was faster
-        except (OctavoError, OSError) as error:
-            broker.troubles.failed("topics cannot be created", error)
-    return _answer(broker, request, asked, _found(broker.image, request.version, asked.topics))
 
 
 def _found(image: ClusterImage, version: int, wanted: Sequence[Struct]) -> list[tuple[TopicImage | Struct, int]]:

@@ -8,8 +8,9 @@ It has the methods of `Coordinators` that handlers use.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
 
 from octavo.broker.answers import Answer, Later, Parts
 from octavo.broker.at_once import at_once_or_later
@@ -19,7 +20,8 @@ from octavo.coordinator.groups.requests import CommitAnswer, CommitRequest
 from octavo.coordinator.shard import Producer, Ticket
 from octavo.errors import ErrorCode, InvalidInput
 from octavo.log.coordinator.internal_topic import partition_of
-from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition
+from octavo.log.metadata.image import Image
+from octavo.log.names import CONSUMER_OFFSETS, TRANSACTION_STATE, TopicPartition, is_internal_topic
 
 if TYPE_CHECKING:
     from octavo.broker.broker import Broker
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 _WHY: Final = InvalidInput("it coordinates nothing yet; have brokers of Apache Kafka lead them")
+
+
+def _trouble(topic: str) -> str:
+    return f"clients wait for a coordinator: this broker leads partitions of {topic}"
 
 
 class NoTime:
@@ -82,7 +88,21 @@ class CoordinatorsElsewhere:
 
     def _tell(self, topic: str) -> None:
         """Tell the operator why clients wait: they try again and again, and do not say so."""
-        self._broker.troubles.failed(f"clients wait for a coordinator: this broker leads partitions of {topic}", _WHY)
+        self._broker.troubles.failed(_trouble(topic), _WHY)
+
+    def look_at(self, image: Image, changed: Iterable[UUID]) -> None:
+        """Tell the operator if this broker was given partitions of internal topics, or has none of them any more.
+
+        changed: the topics that have changed in the metadata
+        """
+        for topic_id in changed:
+            topic = image.name_of(topic_id)
+            if topic is None or not is_internal_topic(topic):
+                continue
+            if any(each.leader == self._broker.node_id for each in image.partitions_of(topic_id).values()):
+                self._tell(topic)
+            else:
+                self._broker.troubles.is_over(_trouble(topic), f"this broker leads no partitions of {topic} any more")
 
     def _check_none(self, topic: str) -> None:
         """Raise `Refused` if this broker leads a partition of an internal topic, whose coordinator would be asked."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from octavo.broker.member.assigning import Assigning
+from octavo.broker.member.elsewhere import CoordinatorsElsewhere
 from octavo.broker.member.following import Following
 from octavo.broker.member.leaders import Leaders
 from octavo.broker.member.surroundings import Surroundings
@@ -240,6 +241,8 @@ class Publishing:
             if change.is_new_epoch:
                 self._follow(step, change)
         self._broker.roles_changed()
+        assert isinstance(self._broker.coordinators, CoordinatorsElsewhere)
+        self._broker.coordinators.look_at(image, step.delta.changed_topics)
         if step.delta.has_configs:
             self._leaders.settings_changed()
         elif step.delta.has_brokers:

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from octavo.broker.member.controller import RETRY_MS
+from octavo.broker.member.elsewhere import CoordinatorsElsewhere
 from octavo.broker.member.forwarding import FORWARDED, TIMEOUT_MS
 from octavo.broker.wire import api_keys as keys
 from octavo.broker.wire.frames import RequestHeader, read_header, response_header
@@ -18,7 +19,7 @@ from octavo.broker.wire.messages import read_request, write_response
 from octavo.errors import ConnectionRefused, ErrorCode
 from octavo.log.metadata.image import Image
 from octavo.schemas.metadata.nodes import FeatureLevelRecord
-from octavo.schemas.metadata.topics import ConfigRecord, PartitionRecord, TopicRecord
+from octavo.schemas.metadata.topics import ConfigRecord, PartitionChangeRecord, PartitionRecord, TopicRecord
 from tests.unit.broker.member.asked import Client, Member
 from tests.unit.broker.member.recorded_peers import Sent
 from tests.unit.broker.test_cluster_image import partition, registered
@@ -268,6 +269,26 @@ def test_coordinators_are_where_the_partitions_of_internal_topics_are_led(tmp_pa
     assert not member.sent
     assert member.request(keys.LIST_GROUPS, 5, {}).answer().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert member.request(keys.LIST_TRANSACTIONS, 2, {}).answer().error_code == ErrorCode.NONE
+    member.directory.close()
+
+
+def test_a_broker_says_at_once_that_it_was_given_partitions_of_coordinators(tmp_path: Path) -> None:
+    """Mend 2.6: it said so when the first client asked, and clients only hang."""
+    image = with_topic(cluster(), "__consumer_offsets", 20, 1, 2, 9)
+    member = Member(tmp_path / "data", image)
+    coordinators = member.broker.coordinators
+    assert isinstance(coordinators, CoordinatorsElsewhere)
+    topic_id = UUID(int=20)
+    for _ in range(2):
+        coordinators.look_at(image, [topic_id, UUID(int=50), UUID(int=999)])
+    image.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=2))
+    for _ in range(2):
+        coordinators.look_at(image, [topic_id])
+    assert member.said == [
+        "clients wait for a coordinator: this broker leads partitions of __consumer_offsets: "
+        "it coordinates nothing yet; have brokers of Apache Kafka lead them",
+        "this broker leads no partitions of __consumer_offsets any more",
+    ]
     member.directory.close()
 
 
