@@ -53,6 +53,10 @@ class Served(NamedTuple):
         """
         return sum(map(_resident_mib, self.pids))
 
+    def peak_mib(self) -> float:
+        """Return the most resident memory that the processes have had so far (`VmHWM`)."""
+        return sum(map(_peak_mib, self.pids))
+
     def create(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Create a topic, with a replica on each broker, and return when clients can use it."""
         replicas = len(self.pids)
@@ -71,6 +75,13 @@ class Served(NamedTuple):
 
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.address, "log_level": "3"})
+
+
+def _peak_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("this system does not tell the peak of the memory")
 
 
 def _resident_mib(pid: int) -> float:

@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 
 from octavo.broker.wire import api_keys
 from octavo.broker.wire.api_keys import API_VERSIONS
 from octavo.broker.wire.primitives import MAX_ITEMS, uvarint
+from octavo.records import BatchBuilder, Codec
+from octavo.records.compression import compress
+from octavo.records.layout import HEADER_SIZE
 from octavo.server.serving import Server
 from tests.server.child import ChildBroker
 from tests.server.conversation import Conversation
@@ -63,6 +67,16 @@ def close(clients: list[RawClient], *, reset: bool = False) -> None:
         each.socket.close()
 
 
+def bomb(codec: Codec, size: int) -> bytes:
+    """A batch of a few hundred kilobytes that decompresses to zeros, which are no record."""
+    builder = BatchBuilder(codec=codec)
+    builder.append(None, b"x" * 100, timestamp_ms=1)
+    stream = compress(codec, bytes(size))
+    checked = builder.build()[21:HEADER_SIZE] + stream
+    head = struct.pack(">qiib", 0, HEADER_SIZE - 12 + len(stream), 0, 2)
+    return head + struct.pack(">I", crc32c(checked)) + checked
+
+
 def ask_until(address: str, is_so: Callable[[], bool]) -> None:
     """Ask the broker something until it has got so far."""
     with Conversation(address) as talk:
@@ -91,6 +105,24 @@ def test_a_request_takes_memory_as_it_arrives_and_not_as_it_is_announced(child: 
     assert is_served(child.address)
     more = child.memory - memory
     close(clients)
+    assert more < 40 << 20, f"{more >> 10} KiB more"
+
+
+@pytest.mark.parametrize(
+    ("codec", "size"),
+    [(Codec.GZIP, 300 << 20), (Codec.GZIP, 200 << 20), (Codec.ZSTD, 200 << 20), (Codec.LZ4, 200 << 20)],
+)
+def test_what_a_bomb_took_is_given_back(child: ChildBroker, codec: Codec, size: int) -> None:
+    """Mend 2.3: neither what was refused for its size nor what was decompressed stays in memory."""
+    batches = bomb(codec, size)
+    with Conversation(child.address) as talk:
+        for _ in range(4):  # what the codec and its threads need for good
+            talk.ask(*produce("events", bomb(codec, 5 << 20)))
+        memory = child.memory
+        for _ in range(4):
+            [topic] = talk.ask(*produce("events", batches))["responses"]
+            assert topic["partition_responses"][0]["error_code"] != 0
+        more = child.memory - memory
     assert more < 40 << 20, f"{more >> 10} KiB more"
 
 

@@ -94,13 +94,14 @@ class AppendRules:
         if codec == _NONE or size > self.max_size:
             return NO_BYTES, validate.AS_IT_IS
         inflater = SCRATCH.inflater
-        inflater.clear()
+        inflater.clear(most=_KEPT)
         left, limit = ALLOWANCE.left, inflater.limit
         if left is not None:
             inflater.limit = min(left, limit)
         try:
             _, end = inflater.add(codec, records)
         except FormatError as error:
+            inflater.clear(most=_KEPT)
             if left is not None and left < limit and isinstance(error, LimitExceeded):
                 raise TakesLong from error
             if wanted:
@@ -110,7 +111,7 @@ class AppendRules:
             inflater.limit = limit
         if left is not None:
             ALLOWANCE.left = left - end
-        if end > _KEPT:
+        if end > _KEPT:  # what was made so large is dropped when nobody looks at these records any more
             SCRATCH.inflater = Inflater()
         return np.frombuffer(inflater.buffer, np.uint8), validate.IN_PLAIN
 

@@ -52,8 +52,7 @@ class Workspace:
     def clear(self) -> None:
         """Make ready for the next reader."""
         self.chunk.forget_large()
-        if len(self.inflater.reserve(0)) > _KEPT:
-            self.inflater = Inflater(limit=self.inflater.limit)
+        self.inflater.clear(most=_KEPT)
 
 
 class Workspaces:

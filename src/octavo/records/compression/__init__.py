@@ -117,8 +117,10 @@ class Inflater:
         """Everything that was added since `clear`, writable. `add` may move it; after `clear` it may be overwritten."""
         return self._out.view()
 
-    def clear(self) -> None:
-        """Forget what was added, but keep the memory."""
+    def clear(self, *, most: int | None = None) -> None:
+        """Forget what was added, but keep the memory, unless it is more than `most` bytes."""
+        if most is not None and self._out.capacity > most:
+            self._out = Output(self._out.limit)
         self._out.forget()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Final
 
 from octavo.errors import BadCompression, LimitExceeded, Truncated
 
 _WHAT: Final = "the decompressed batch"
 _STEP: Final = 1 << 20
+LARGE: Final = 4 << 20  # larger memory is a mapping of its own
+_PRIVATE: Final = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 
 
 class Output:
@@ -15,12 +18,15 @@ class Output:
 
     A decompressor asks for `room`, writes there, and reports with `wrote` how many bytes are valid. Bytes after `end`
     have no meaning. The limit applies to the bytes written since `begin`.
+
+    Large memory is a mapping, which goes back to the system as soon as nobody needs it. The C library would keep up to
+    64 MiB of it for each thread, in case it is asked for as much again.
     """
 
     __slots__ = ("_memory", "_view", "end", "limit", "position", "start")
 
     def __init__(self, limit: int) -> None:
-        self._memory = bytearray()
+        self._memory: bytearray | mmap.mmap = bytearray()
         self._view = memoryview(self._memory)
         self.limit = limit
         self.position = 0  # position of the current batch in its source; for errors only
@@ -36,6 +42,11 @@ class Output:
     def size(self) -> int:
         """The number of bytes written since `begin`."""
         return self.end - self.start
+
+    @property
+    def capacity(self) -> int:
+        """The bytes of all memory."""
+        return len(self._memory)
 
     @property
     def left(self) -> int:
@@ -99,9 +110,19 @@ class Output:
         more = max(needed, wanted) - capacity
         self._view.release()
         try:
-            self._memory += bytes(more)  # mostly in place: large memory is moved by the page table
-        except BufferError:  # somebody holds a view of it
-            grown = bytearray(capacity + more)
-            grown[: self.end] = memoryview(self._memory)[: self.end]
-            self._memory = grown
+            if isinstance(self._memory, mmap.mmap):
+                self._memory.resize(capacity + more)  # without a copy: the page table says where it is
+            elif capacity + more > LARGE:
+                self._move(capacity + more)
+            else:
+                self._memory += bytes(more)
+        except (BufferError, SystemError):  # somebody holds a view of it, or this system does not resize mappings
+            self._move(capacity + more)
         self._view = memoryview(self._memory)
+
+    def _move(self, capacity: int) -> None:
+        is_large = capacity > LARGE
+        memory = mmap.mmap(-1, capacity, flags=_PRIVATE) if is_large else bytearray(capacity)
+        with memoryview(self._memory) as before, memoryview(memory) as after:
+            after[: self.end] = before[: self.end]
+        self._memory = memory

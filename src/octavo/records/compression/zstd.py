@@ -16,7 +16,7 @@ from typing import Final
 import zstandard
 
 from octavo.errors import InvalidInput, LimitExceeded
-from octavo.records.compression.output import Output
+from octavo.records.compression.output import LARGE, Output
 from octavo.records.layout import Buffer
 
 FRAME_MAGIC: Final[bytes] = b"\x28\xb5\x2f\xfd"
@@ -82,6 +82,14 @@ def decompress(data: memoryview, out: Output, magic: int) -> None:
             raise out.bad(f"the zstd stream does not decompress: {error}") from None
         out.append(piece)
         return
+    try:
+        _decompress_stream(data, out)
+    finally:
+        if out.size > LARGE:  # the library keeps a window of up to 128 MiB
+            _contexts.decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
+
+
+def _decompress_stream(data: memoryview, out: Output) -> None:
     least, most = _walk(data, out)
     reader = _contexts.decompressor.stream_reader(data, read_across_frames=True)
     while True:
