@@ -133,3 +133,13 @@ def test_what_is_kept_and_has_no_effect_is_said_once_when_it_is_set(folder: Path
         "settings of share or streams groups were set; they are kept, but this broker has no such groups",
         "num.replica.fetchers was set; it is kept, but has no effect on this broker",
     ]
+
+
+def test_a_broker_that_is_alone_knows_of_no_other_and_stays(folder: Path) -> None:
+    """Mend 1.2 of clients: UnregisterBroker was not offered."""
+    with serve(folder) as server:
+        codes = [
+            ask(server.bootstrap_servers, keys.UNREGISTER_BROKER, 0, {"broker_id": number})["error_code"]
+            for number in (2, 1)
+        ]
+        assert codes == [ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST]
