@@ -22,6 +22,16 @@ to see that it was done. The same tests pass against Apache Kafka 4.3, but for w
 **yes**: it works. A number: it does not, for the reason at the end. A number in *italics* is Octavo's fault, the others
 are the client's own.
 """
+_NOT_SERVED: Final = """\
+## What is not served
+
+- **Share groups** (`ShareConsumer` of confluent-kafka and of Java, `kafka-share-groups`): ShareGroupHeartbeat,
+  ShareGroupDescribe, ShareFetch, ShareAcknowledge and the APIs for their offsets are not in the answer to ApiVersions.
+  The `ShareConsumer` of confluent-kafka says nothing of it: `poll` gives an empty list again and again, and the broker
+  cannot tell it from any other client. Use a `Consumer` with a `group.id`.
+- **Streams groups** (`group.protocol=streams`, `kafka-streams-groups`): StreamsGroupHeartbeat and StreamsGroupDescribe
+  are not in it either. Kafka Streams runs with its classic protocol, which is its default.
+"""
 
 
 def render() -> str:
@@ -54,6 +64,8 @@ def _matrix() -> Iterator[str]:
     yield ""
     for note, number in notes.items():
         yield f"{number}. {note}"
+    yield ""
+    yield from _NOT_SERVED.splitlines()
     yield ""
     yield "## What may fail with Apache Kafka"
     yield ""

@@ -11,7 +11,18 @@ from tests.server.question import Question, versions
 
 def admin_questions() -> Iterator[Question]:
     """All of them. There is a topic t6."""
-    for each in (_list_config_resources, _log_dirs, _quorum, _features, _sasl, _acls, _tokens, _scram, _quotas):
+    for each in (
+        _list_config_resources,
+        _log_dirs,
+        _quorum,
+        _strangers,
+        _features,
+        _sasl,
+        _acls,
+        _tokens,
+        _scram,
+        _quotas,
+    ):
         yield from each()
 
 
@@ -54,6 +65,12 @@ def _quorum() -> Iterator[Question]:
                 for name, numbers in topics
             ]
             yield Question(keys.DESCRIBE_QUORUM, version, {"topics": content})
+
+
+def _strangers() -> Iterator[Question]:
+    for version in versions(keys.UNREGISTER_BROKER):
+        for number in (2, -1, 0x7FFFFFFF):
+            yield Question(keys.UNREGISTER_BROKER, version, {"broker_id": number})
 
 
 def _features() -> Iterator[Question]:

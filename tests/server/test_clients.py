@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 
+from octavo.broker.wire.api_keys import API_VERSIONS
 from octavo.server.serving import Server
+from tests.server.conversation import Conversation
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in an old way
@@ -23,6 +25,8 @@ RECORDS: Sent = [(b"key", b"value"), (None, b""), (b"", None), (b"k" * 300, b"v"
     (b"%d" % number, b"x" * number) for number in range(500)
 ]
 PATIENCE_S = 60
+_SHARE_APIS = (76, 77, 78, 79, 90, 91, 92)  # ShareGroupHeartbeat to ShareAcknowledge, and those for offsets
+_STREAMS_APIS = (88, 89)
 
 
 def with_librdkafka(address: str, topic: str) -> Sent:
@@ -98,3 +102,14 @@ def test_a_consumer_that_waits_gets_a_record_as_soon_as_it_is_produced(served: S
     assert message is not None
     assert message.value() == b"second"
     consumer.close()
+
+
+def test_a_share_consumer_is_told_nothing_as_the_page_says(served: Server) -> None:
+    """Mend 1.4 of clients: it waits without a word, for APIs that are not listed. docs/compatibility.md names that."""
+    served.directory.create_topic("shared")
+    consumer = ShareConsumer({"bootstrap.servers": served.bootstrap_servers, "group.id": "g", "log_level": 0})
+    consumer.subscribe(["shared"])
+    assert list(consumer.poll(1)) == []
+    with Conversation(served.bootstrap_servers) as talk:
+        listed = {each.api_key for each in talk.raw_answer(API_VERSIONS, 3, {}).api_keys}
+    assert not listed & {*_SHARE_APIS, *_STREAMS_APIS}

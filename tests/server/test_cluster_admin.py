@@ -13,6 +13,7 @@ from octavo.broker.wire import api_keys as keys
 from octavo.errors import ErrorCode
 from octavo.server.serving import serve
 from tests.server.conversation import Conversation
+from tests.server.questions_configs import BROKER, GROUP, METRICS, SET, alter
 
 QUOTA = {
     "entity": [{"entity_type": "user", "entity_name": "u"}, {"entity_type": "client-id", "entity_name": None}],
@@ -106,3 +107,39 @@ def test_too_many_partitions_for_one_request_are_refused_at_once(folder: Path) -
         answer = ask(server.bootstrap_servers, keys.CREATE_PARTITIONS, 3, content)
         assert answer["results"][0]["error_code"] == ErrorCode.UNKNOWN_SERVER_ERROR
         assert len(server.broker.image.topics["t"].partitions) == 1
+
+
+def test_what_is_kept_and_has_no_effect_is_said_once_when_it_is_set(folder: Path) -> None:
+    """Mend 1.3 of clients: quotas and users were accepted without a word, and nothing was enforced."""
+    said: list[str] = []
+    with serve(folder, say=said.append) as server:
+        address = server.bootstrap_servers
+        for rate in (1024.0, 2048.0):
+            quota = QUOTA | {"ops": [{"key": "producer_byte_rate", "value": rate, "remove": False}]}
+            ask(address, keys.ALTER_CLIENT_QUOTAS, 1, {"entries": [quota], "validate_only": False})
+        ask(address, keys.ALTER_USER_SCRAM_CREDENTIALS, 0, {"deletions": [], "upsertions": [PASSWORD]})
+        for question in (
+            alter(METRICS, "m", ("interval.ms", SET, "1000")),
+            alter(GROUP, "g", ("share.session.timeout.ms", SET, "50000")),
+            alter(GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")),
+            alter(BROKER, "1", ("num.replica.fetchers", SET, "2")),
+            alter(BROKER, "", ("max.connections", SET, "1000")),
+        ):
+            ask(address, *question)
+    assert said == [
+        "quotas were set; they are kept, but this broker does not enforce them",
+        "users of SCRAM were set; they are kept, but this broker asks nobody for a password",
+        "a subscription to client metrics was set; it is kept, but this broker asks no client for metrics",
+        "settings of share or streams groups were set; they are kept, but this broker has no such groups",
+        "num.replica.fetchers was set; it is kept, but has no effect on this broker",
+    ]
+
+
+def test_a_broker_that_is_alone_knows_of_no_other_and_stays(folder: Path) -> None:
+    """Mend 1.2 of clients: UnregisterBroker was not offered."""
+    with serve(folder) as server:
+        codes = [
+            ask(server.bootstrap_servers, keys.UNREGISTER_BROKER, 0, {"broker_id": number})["error_code"]
+            for number in (2, 1)
+        ]
+        assert codes == [ErrorCode.BROKER_ID_NOT_REGISTERED, ErrorCode.INVALID_REQUEST]

@@ -40,6 +40,7 @@ from octavo.broker.request import Client, Request
 from octavo.broker.troubles import Troubles
 from octavo.broker.wire.api_keys import APIS, MEMBER_APIS
 from octavo.broker.wire.frames import read_header, response_header
+from octavo.broker.without_effect import new_without_effect
 from octavo.errors import ErrorCode, InvalidConfig, UnknownPartition
 from octavo.log.config.broker_defaults import ALL_BROKERS
 from octavo.log.directory.data_directory import DataDirectory
@@ -140,6 +141,7 @@ class Broker:
         self.image = self._make_image()
         self.settings = self._read_settings()
         self._settings_of = self._stored_settings()
+        self._told: Final[set[str]] = set()  # what has no effect, of that which was set since the broker runs
         self._is_stale = False  # the image, because of a change that is under way or was interrupted
         self._led: dict[tuple[str | bytes, int], LedLog] = {}  # those that were asked for, of the current image
         self.coordinators: Final = (
@@ -407,6 +409,10 @@ class Broker:
     def _adopt(self, image: ClusterImage) -> None:
         if _have_gone(self.image, image):
             self._have_topics_changed = True  # their logs were closed, for which somebody may wait
+        for sentence in new_without_effect(self.image, image, self.node_id):
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self.notices.say(sentence, sentence)
         self.image = image
         self._led = {}  # after the image: whoever sees this dict sees the image, too
         if self._stored_settings() != self._settings_of:

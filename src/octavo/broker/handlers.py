@@ -56,6 +56,7 @@ from octavo.broker.apis.reassignments import alter_partition_reassignments, list
 from octavo.broker.apis.sasl import sasl_authenticate, sasl_handshake
 from octavo.broker.apis.sync_group import sync_group
 from octavo.broker.apis.txn_offset_commit import txn_offset_commit
+from octavo.broker.apis.unregister_broker import unregister_broker
 from octavo.broker.apis.update_features import update_features
 from octavo.broker.apis.user_scram_credentials import alter_user_scram_credentials, describe_user_scram_credentials
 from octavo.broker.apis.write_txn_markers import write_txn_markers
@@ -123,6 +124,7 @@ HANDLERS: Final[dict[int, Handler]] = {
     api_keys.LIST_CONFIG_RESOURCES: list_config_resources,
     api_keys.SASL_AUTHENTICATE: sasl_authenticate,
     api_keys.SASL_HANDSHAKE: sasl_handshake,
+    api_keys.UNREGISTER_BROKER: unregister_broker,
     api_keys.UPDATE_FEATURES: update_features,
     api_keys.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials,
     api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials,

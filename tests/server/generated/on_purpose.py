@@ -11,8 +11,6 @@ from octavo.log.names import CONSUMER_OFFSETS
 from tests.server.generated.step import Step
 
 DIFFERENCES: Final = (
-    "A topic that Metadata creates on the way is in the answer at once. Kafka answers UNKNOWN_TOPIC_OR_PARTITION "
-    "first, and clients ask again.",
     "Null for the records of a partition is refused with INVALID_RECORD, and AlterConfigs that names a resource twice "
     "with INVALID_REQUEST. AddPartitionsToTxn without transactions is answered, and WriteTxnMarkers that names a "
     "partition twice. Kafka 4.3 does not answer at all.",

@@ -58,6 +58,7 @@ DESCRIBE_QUORUM: Final = 55
 UPDATE_FEATURES: Final = 57
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_PRODUCERS: Final = 61
+UNREGISTER_BROKER: Final = 64
 DESCRIBE_TRANSACTIONS: Final = 65
 LIST_TRANSACTIONS: Final = 66
 CONSUMER_GROUP_HEARTBEAT: Final = 68
@@ -66,7 +67,6 @@ LIST_CONFIG_RESOURCES: Final = 74
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 # Members of a cluster serve these, and have the controller answer them.
-UNREGISTER_BROKER: Final = 64
 ADD_RAFT_VOTER: Final = 80
 REMOVE_RAFT_VOTER: Final = 81
 
@@ -148,6 +148,7 @@ APIS: Final[dict[int, Api]] = {
     UPDATE_FEATURES: _api("UpdateFeatures", 0, 2, 0),
     DESCRIBE_CLUSTER: _api("DescribeCluster", 0, 2, 0),
     DESCRIBE_PRODUCERS: _api("DescribeProducers", 0, 0, 0),
+    UNREGISTER_BROKER: _api("UnregisterBroker", 0, 0, 0),
     DESCRIBE_TRANSACTIONS: _api("DescribeTransactions", 0, 0, 0),
     LIST_TRANSACTIONS: _api("ListTransactions", 0, 2, 0),
     CONSUMER_GROUP_HEARTBEAT: _api("ConsumerGroupHeartbeat", 0, 1, 0),
@@ -158,7 +159,6 @@ APIS: Final[dict[int, Api]] = {
 
 MEMBER_APIS: Final = {
     **APIS,
-    UNREGISTER_BROKER: _api("UnregisterBroker", 0, 0, 0),
     ADD_RAFT_VOTER: _api("AddRaftVoter", 0, 1, 0),
     REMOVE_RAFT_VOTER: _api("RemoveRaftVoter", 0, 0, 0),
 }
