@@ -22,6 +22,8 @@ from tests.machines.programs import Program
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _APT: Final = ("apt-get", "install", "-y", "--no-install-recommends")
+# Nobody is there to be asked; settings that are there already stay.
+_UNASKED: Final = ("-qq", "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
 _WANTED: Final = {"demo": programs.FOR_THE_DEMO, "tests": programs.FOR_TESTS}
 
 
@@ -84,7 +86,7 @@ def _privilege() -> list[str] | None:
 
 
 def _install_packages(privilege: list[str], packages: list[str]) -> None:
-    install = [*privilege, *_APT, "-qq", *packages]
+    install = [*privilege, *_APT, *_UNASKED, *packages]
     update = [*privilege, "apt-get", "-qq", "update"]
 
     def attempt() -> str:

@@ -135,7 +135,8 @@ def test_packages_are_installed_by_root_and_by_a_sudo_that_asks_nothing(
     assert out.startswith(
         "About to be installed (INSTALL=no forbids it):\n  default-jdk-headless, by apt-get, for Spark\n"
     )
-    install = "apt-get install -y --no-install-recommends -qq default-jdk-headless"
+    options = "-qq -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold"
+    install = f"apt-get install -y --no-install-recommends {options} default-jdk-headless"
     steps = [install, "apt-get -qq update", install]
     if not as_root:
         steps = [line for step in ("apt-get --version", *steps) for line in ("sudo", step)]
@@ -221,8 +222,9 @@ def test_the_last_line_of_a_run_says_what_was_not_tried(tmp_path: Path) -> None:
         "/dev/null",
     ]
     root = Path(bring.__file__).parents[2]
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), str(tmp_path)], cwd=root, capture_output=True, text=True
+        [*command, "--rootdir", str(tmp_path), str(tmp_path)], cwd=root, env=alone, capture_output=True, text=True
     )
     assert done.stdout.splitlines()[-1] == (
         "Not tried: 1,200 tests (a JDK 17 or later is missing), 1 test (Chromium is missing)."
