@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from octavo.log.staging.outcome import ExpectedTopic, StagedCommit
     from octavo.log.staging.writer import StagedChunk, StagedFile, StagedWriter
     from octavo.log.storage import File, FileStatus, Storage
+    from octavo.log.tiers import RemotePart
     from octavo.log.view import Isolation, SegmentInfo
     from octavo.log.watched.watched_directory import WatchedDirectory
     from octavo.log.watched.watched_log import WatchedLog
@@ -95,6 +96,7 @@ __all__ = [
     "IgnoredFile",
     "Progress",
     "OnProgress",
+    "RemotePart",
     "Clock",
     "Producer",
     "ProducerConfig",
@@ -192,6 +194,7 @@ if not TYPE_CHECKING:  # otherwise type checkers would accept any name as export
             "staging.outcome": ("ExpectedTopic", "StagedCommit"),
             "staging.writer": ("StagedChunk", "StagedFile", "StagedWriter"),
             "storage": ("File", "FileStatus", "Storage"),
+            "tiers": ("RemotePart",),
             "view": ("Isolation", "SegmentInfo"),
             "watched.watched_directory": ("WatchedDirectory",),
             "watched.watched_log": ("WatchedLog",),
