@@ -6,6 +6,7 @@ is the same, so is the answer.
 
 from __future__ import annotations
 
+import threading
 from typing import Final
 
 from octavo.broker.answers import Parts
@@ -20,29 +21,32 @@ _Key = tuple[int, int, tuple[str, int], bytes]
 
 
 class AnswerCache:
-    """The bodies of answers to requests with certain bytes. For one thread."""
+    """The bodies of answers to requests with certain bytes. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._image: ClusterImage | None = None  # the answers are those of this image
-        self._answers: Final[dict[_Key, bytes]] = {}
+        self._lock: Final = threading.Lock()  # held to keep an answer
+        self._kept: tuple[ClusterImage | None, dict[_Key, bytes]] = (None, {})  # an image, and the answers made from it
         self._size = 0
 
     def find(self, image: ClusterImage, request: Request) -> bytes | None:
         """Return the answer to the same request, if it is known."""
-        if image is not self._image or len(request.body) > _LONGEST_BODY:
+        known, answers = self._kept
+        if image is not known or len(request.body) > _LONGEST_BODY:
             return None
-        return self._answers.get(_key(request))
+        return answers.get(_key(request))
 
     def keep(self, image: ClusterImage, request: Request, parts: Parts) -> None:
         """Remember the answer to a request, which was made from `image`."""
         [answer] = parts
         assert isinstance(answer, bytes)
-        if image is not self._image or len(self._answers) >= _ENTRIES or self._size + len(answer) > _BYTES:
-            self._image, self._size = image, 0
-            self._answers.clear()
-        if len(request.body) <= _LONGEST_BODY and len(answer) <= _BYTES:
-            self._answers[_key(request)] = answer
-            self._size += len(answer)
+        with self._lock:
+            known, answers = self._kept
+            if image is not known or len(answers) >= _ENTRIES or self._size + len(answer) > _BYTES:
+                answers, self._size = {}, 0
+                self._kept = (image, answers)
+            if len(request.body) <= _LONGEST_BODY and len(answer) <= _BYTES:
+                answers[_key(request)] = answer
+                self._size += len(answer)
 
 
 def _key(request: Request) -> _Key:

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from octavo.broker.answers import Parts
+from octavo.broker.answers import Later, Parts, Work
 from octavo.broker.cluster_image import (
     NO_LEADER,
     ClusterImage,
@@ -33,13 +33,14 @@ NOT_ASKED: Final = -0x80000000
 TOPIC_OPERATIONS: Final = 3576  # everything that can be done with a topic, as bits
 CLUSTER_OPERATIONS: Final = 8096
 _NO_ID: Final = bytes(16)
+_MANY: Final = 1000  # topics and partitions, which take some milliseconds
 _OFFLINE: Final = 1  # the first version whose clients know that brokers of replicas may be missing
 _LISTENERS: Final = 6  # the first version whose clients know LISTENER_NOT_FOUND
 _IDS: Final = 12  # the first version that may ask for topics by their ids
 
 
-def metadata(broker: Broker, request: Request) -> Parts:
-    """Answer a Metadata request."""
+def metadata(broker: Broker, request: Request) -> Parts | Later:
+    """Answer a Metadata request. Another thread does it if it is about many topics."""
     image = broker.image
     known = broker.answers.find(image, request)
     if known is not None:
@@ -57,7 +58,20 @@ def metadata(broker: Broker, request: Request) -> Parts:
         elif missing:
             broker.auto_creation.create(missing)
         found = _found(image, request.version, asked.topics)
-    answer = _answer(broker, request, asked, found)
+    if sum(1 + len(topic.partitions) for topic, _ in found if isinstance(topic, TopicImage)) < _MANY:
+        return _kept_answer(broker, request, asked, found, image)
+    request = request.kept()
+    return Later(lambda: _kept_answer(broker, request, asked, found, image), Work.QUERY, request)
+
+
+def _kept_answer(
+    broker: Broker, request: Request, asked: Struct, found: list[tuple[TopicImage | Struct, int]], image: ClusterImage
+) -> Parts:
+    """Return the answer, and keep it for others who ask the same."""
+    known = broker.answers.find(image, request)  # somebody may have asked it since
+    if known is not None:
+        return [known]
+    answer = _answer(broker, request, asked, found, image)
     if not any(error for _, error in found):  # a topic that is missing may be created for the next who asks
         broker.answers.keep(image, request, answer)
     return answer
@@ -98,9 +112,12 @@ def _found(image: ClusterImage, version: int, wanted: Sequence[Struct]) -> list[
 
 
 def _answer(
-    broker: Broker, request: Request, asked: Struct, topics: Iterable[tuple[TopicImage | Struct, int]]
+    broker: Broker,
+    request: Request,
+    asked: Struct,
+    topics: Iterable[tuple[TopicImage | Struct, int]],
+    image: ClusterImage,
 ) -> Parts:
-    image = broker.image
     listener = broker.listener_for(request.client)
     content = {
         "throttle_time_ms": 0,
