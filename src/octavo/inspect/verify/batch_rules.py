@@ -172,7 +172,7 @@ FAULTS: Final[dict[int, Fault]] = {
     ),
     faults.KEY_LENGTH: _record("record-key-length", "The length of a key passes the end of its record."),
     faults.VALUE_LENGTH: _record("record-value-length", "The length of a value passes the end of its record."),
-    faults.NULL_LENGTH: _record("record-null", "A length is negative, and not -1 for null.", repair=READABLE),
+    faults.NULL_LENGTH: _record("record-null", "A length is negative, and not -1 for null."),
     faults.HEADER_COUNT: _record(
         "record-header-count", "The count of headers is negative, or more than the record has room for."
     ),

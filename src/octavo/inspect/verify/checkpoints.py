@@ -54,7 +54,8 @@ UNKNOWN_PARTITION: Final = Rule.declare(
     "checkpoint-unknown-partition",
     KIND,
     means="The checkpoint names a partition that is not in the directory: its folder was lost or moved away.",
-    repair="Restore the folder; if the partition was deleted, nothing has to be done, for Kafka drops the line.",
+    repair="Restore the folder; if the partition was deleted, stop the broker, remove the line and lower the count in "
+    "the second line by one.",
 )
 RECOVERY_POINT: Final = Rule.declare(
     "recovery-point-beyond-end",
@@ -79,7 +80,8 @@ CLEANER_OFFSET: Final = Rule.declare(
     "cleaner-offset-beyond-end",
     KIND,
     means="The log was compacted further than it reaches now: records are missing at its end.",
-    repair="Restore the end of the log from another replica; Kafka itself compacts the shorter log from its start.",
+    repair="Restore the end of the log from another replica; otherwise stop the broker, remove the partition's line "
+    "and lower the count in the second line by one, so that Kafka compacts the log from its start.",
 )
 
 _BEYOND_END: Final = {

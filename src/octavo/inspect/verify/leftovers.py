@@ -8,6 +8,7 @@ segments that are being deleted. It ends that work when it starts. After a clean
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from octavo.inspect.kinds import FileName, Kind
@@ -16,7 +17,17 @@ from octavo.inspect.verify.folder import Folder
 from octavo.inspect.verify.partition import PartitionFolder
 from octavo.inspect.verify.problem import Problem, Rule
 from octavo.inspect.verify.repairs import NAME_ANEW
-from octavo.log.names import INDEX, LOG, SWAP, TIME_INDEX, TXN_INDEX, AsideFolder, TopicPartition, file_name
+from octavo.log.names import (
+    INDEX,
+    LOG,
+    PARTITION_METADATA,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    AsideFolder,
+    TopicPartition,
+    file_name,
+)
 
 FOLDER_NAME: Final = Rule.declare(
     "folder-name",
@@ -49,6 +60,8 @@ UNFINISHED_SWAP: Final = Rule.declare(
     repair=NAME_ANEW,
 )
 
+# Without this file Kafka puts the partition aside as a stray one.
+_MOVE_TOPIC_ID: Final = "Before Kafka starts, move it away, and copy the file of another partition of the topic there."
 _SEGMENT_KINDS: Final = frozenset(
     {Kind.SEGMENT, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT}
 )
@@ -89,7 +102,8 @@ def _check_kinds(folder: Folder) -> Iterator[Problem]:
         if parsed.kind is Kind.UNKNOWN:
             continue
         if not entry.is_file:
-            yield NOT_A_FILE.broken(name)
+            problem = NOT_A_FILE.broken(name)
+            yield replace(problem, instead=_MOVE_TOPIC_ID) if name == PARTITION_METADATA else problem
         elif parsed.kind in _SEGMENT_KINDS and parsed.base_offset is None:
             yield FILE_NAME.broken(name)
 

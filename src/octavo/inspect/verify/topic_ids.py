@@ -1,6 +1,7 @@
 """The rules of `partition.metadata`: the id of the topic that a partition belongs to.
 
-The file is missing where a broker before 2.8 made the partition and no later one served it.
+The file is missing where a broker before 2.8 made the partition and no later one served it. A broker with KRaft puts
+such a partition aside, as if its topic had been deleted.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ METADATA: Final = Rule.declare(
     KIND,
     means="The cluster's metadata have another id for the topic: Kafka puts the partition aside as a stray one.",
     repair="Move the folder away if the topic was deleted; otherwise correct the id in the file.",
+)
+MISSING: Final = Rule.declare(
+    "topic-id-missing",
+    KIND,
+    means="The partition of a topic that the metadata have does not say the id: Kafka puts it aside as a stray one.",
+    repair="Before Kafka starts, copy the file from another partition of the topic, or write it with the topic's id.",
 )
 NO_TOPIC: Final = Rule.declare(
     "topic-not-in-metadata",
@@ -88,8 +95,20 @@ def check_topic_ids(folder: DirectoryFolder) -> Iterator[Problem]:
     yield from _compare(folder, ids, topics or {})
     if topics is not None and CLEAN_SHUTDOWN in folder.files:
         for partition, name in folder.partitions.items():
-            if partition.topic not in topics and partition.topic != METADATA_TOPIC:
+            if partition.topic == METADATA_TOPIC:
+                continue
+            if partition.topic not in topics:
                 yield NO_TOPIC.broken(name, found=f"topic {partition.topic}")
+            elif _lacks_topic_id(folder.path / name):
+                found = f"the id is {write_uuid(topics[partition.topic])}"
+                yield MISSING.broken(f"{name}/{PARTITION_METADATA}", found=found)
+
+
+def _lacks_topic_id(path: Path) -> bool:
+    try:
+        return PARTITION_METADATA not in Folder(path).entries
+    except OSError:
+        return False  # deleted meanwhile
 
 
 def _compare(folder: DirectoryFolder, ids: dict[TopicPartition, UUID], topics: dict[str, UUID]) -> Iterator[Problem]:

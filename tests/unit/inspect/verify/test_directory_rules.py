@@ -131,6 +131,7 @@ TOPIC_IDS: Final = [
     Fault("topic-id-format", rewrite(TOPIC_ID, lambda data: data[:21] + b"A" * 22), TOPIC_ID, 21),
     Fault("topic-id-differs", lambda at: other_id(at, with_metadata=False), "events-1/partition.metadata"),
     Fault("topic-id-metadata", lambda at: other_id(at, with_metadata=True), TOPIC_ID),
+    Fault("topic-id-missing", lambda at: (at / TOPIC_ID).unlink(), TOPIC_ID),
     Fault("topic-not-in-metadata", lambda at: shutil.copytree(at / "events-1", at / "tales-1"), "tales-1"),
 ]
 LEFTOVERS: Final = [
@@ -196,6 +197,13 @@ def test_every_rule_has_a_fault() -> None:
     assert rules_of(*modules) == {fault.rule for fault in FAULTS}
 
 
+def without(directory: Path, files: list[Path]) -> None:
+    """Leave out files, and the metadata, which older releases did not have."""
+    for path in files:
+        path.unlink()
+    shutil.rmtree(directory / "__cluster_metadata-0")
+
+
 SOUND: Final = {
     "empty checkpoints": lambda at: [(at / name).write_bytes(b"") for name in (RECOVERY_POINTS, LOG_STARTS)],
     "a checkpoint that ends after its version": write(CLEANER_OFFSETS, b"0\n"),
@@ -205,10 +213,10 @@ SOUND: Final = {
     "an empty mark of a clean shutdown": write(CLEAN, b""),
     "no leader epochs": lambda at: (at / EVENTS / "leader-epoch-checkpoint").unlink(),
     "empty leader epochs": write(f"{EVENTS}/leader-epoch-checkpoint", b""),
-    "no partition.metadata": lambda at: (at / TOPIC_ID).unlink(),
-    "no producer snapshots, as the first releases with producers left it": lambda at: [
-        path.unlink() for path in ((at / TOPIC_ID), *(at / EVENTS).glob("*.snapshot"))
-    ],
+    "no partition.metadata where there is no metadata log": lambda at: without(at, [at / TOPIC_ID]),
+    "no producer snapshots, as the first releases with producers left it": lambda at: without(
+        at, [at / TOPIC_ID, *(at / EVENTS).glob("*.snapshot")]
+    ),
     "no metadata log": lambda at: shutil.rmtree(at / "__cluster_metadata-0"),
     "a checkpoint that is being written": write(f"{RECOVERY_POINTS}.tmp", b"0\n"),
     "an empty list of remote segments": write(REMOTE, b""),

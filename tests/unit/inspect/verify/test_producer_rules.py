@@ -198,7 +198,7 @@ def test_a_log_without_snapshots_is_sound_if_it_is_old_or_was_not_closed(file: s
     directory = unpack("closed", tmp_path, DEALS)
     remove_snapshots(directory)
     (directory / file).unlink()
-    assert problems(directory, DEALS) == []
+    assert {each.rule.name for each in problems(directory, DEALS)} <= {"topic-id-missing"}
 
 
 def test_every_rule_has_a_fault() -> None:
