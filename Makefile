@@ -67,9 +67,9 @@ quick: $(VENV)/ready-to-test ## ruff, and the unit tests of the folders that wer
 	$(BIN)/python -m tests.quick
 
 test: programs style kafka clients ## lint, types, layers, then every feature once: 12 minutes, set-up included
-	@mkdir -p build
-	@rm -f build/types-failed; { $(BIN)/mypy || touch build/types-failed; } & \
-	$(BIN)/pytest $(ALL_TESTS); status=$$?; wait; test ! -e build/types-failed && exit $$status
+	@mkdir -p build # types are checked beside the tests, and told of at the end if they are wrong
+	@{ $(BIN)/mypy > build/types.txt 2>&1 && rm build/types.txt; } & \
+		$(BIN)/pytest $(ALL_TESTS); status=$$?; wait; test ! -e build/types.txt || { cat build/types.txt; exit 1; }; exit $$status
 
 test-all: programs $(VENV)/ready-to-test kafka clients ## what `make test` leaves out: other versions, seeds and combinations
 	$(BIN)/pytest $(ALL_TESTS) -m 'exhaustive and not soak'

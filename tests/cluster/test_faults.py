@@ -46,7 +46,7 @@ def _kill_a_leader(cluster: Cluster, clients_of_java: Judge, broker: Node) -> fl
     [
         ("hang", 2),
         pytest.param("lose the controller", 2, marks=EXHAUSTIVE),
-        ("cut from the others", 2),
+        pytest.param("cut from the others", 2, marks=EXHAUSTIVE),
         pytest.param("cut in one direction", 2, marks=EXHAUSTIVE),
         pytest.param("cut from the controllers", 3, marks=EXHAUSTIVE),
         pytest.param("delay", 2, marks=EXHAUSTIVE),

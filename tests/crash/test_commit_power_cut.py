@@ -46,6 +46,7 @@ def test_each_row_is_there_once_or_not_at_all_in_many_crashes(soak: Soak, folder
         shutil.rmtree(folder / "disk")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(100, 101))
 def test_a_crash_of_the_next_opener_leaves_each_row_once_too(seed: int, folder: Path) -> None:
     assert COMMITS.crash_recoveries(seed, folder, 25, 12, steps=8) >= 20

@@ -48,7 +48,7 @@ DIRECTORIES: Final = Kind(make_disks, Workload, recover, _judge, steps=60)
 # ------------------------------------------------------------------------------------------------------------- a crash
 
 
-@pytest.mark.parametrize("seed", some(SEEDS, 3))
+@pytest.mark.parametrize("seed", some(SEEDS, 2))
 def test_nothing_flushed_is_lost(seed: int, folder: Path) -> None:
     """All together these are more than 2,000 crashes."""
     assert crash_often(DIRECTORIES, seed, folder, CRASHES) >= CRASHES

@@ -53,6 +53,7 @@ def check_through_kills(
     return load
 
 
+@pytest.mark.exhaustive
 def test_transactions_stay_whole_when_a_broker_is_killed(tmp_path: Path, kafka_broker: Judge) -> None:
     _, load = kill_under_transactions(tmp_path, kafka_broker, kills=range(10), seed=17, most=40)
     history = list(load.history)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from octavo.log import DataDirectory, Isolation, Log
 from octavo.log.metadata import handover
 from octavo.log.names import DELETED, SNAPSHOT, TXN_INDEX, TopicPartition
@@ -99,6 +101,7 @@ def cleaned_offset(checkpoint: Path) -> int:
     return -1 if found is None else int(found[1])
 
 
+@pytest.mark.exhaustive
 def test_compacted_logs_go_to_kafka_and_back_and_each_cleans_on_where_the_other_was(
     tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge
 ) -> None:

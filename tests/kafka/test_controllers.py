@@ -73,6 +73,7 @@ def test_a_member_of_a_cluster_with_one_controller(tmp_path: Path, java: str, ne
         assert fourth.metadata.image.brokers.keys() >= {3, 4, 5}
 
 
+@pytest.mark.exhaustive
 def test_controllers_fail(tmp_path: Path, java: str, new_member: NewMember) -> None:
     with StockCluster(tmp_path, controllers=3) as cluster:
         cluster.start()

@@ -189,7 +189,8 @@ def test_kafka_ends_what_octavo_left_open_and_finishes_what_it_had_decided(
         assert last_batch(data, T1, b"another").producer_id > plain.producer_id
 
 
-@pytest.mark.parametrize("stop", ["kill", pytest.param("stop", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("stop", ["kill", "stop"])
 def test_octavo_aborts_what_kafkas_clients_left_open(tmp_path: Path, new_broker: NewBroker, stop: str) -> None:
     folder = tmp_path / "data"
     with DataDirectory.open(folder) as data:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -35,6 +36,7 @@ from tests.kafka.played_member import PlayedMember
 NODE = 2
 
 
+@pytest.mark.exhaustive
 def test_one_folder_in_turn(tmp_path: Path, java: str) -> None:
     """Formatted by Octavo, written by both, after clean and unclean stops, with the snapshots of both."""
     with StockCluster(tmp_path, settings={"metadata.log.max.record.bytes.between.snapshots": "1500"}) as cluster:

@@ -259,6 +259,7 @@ def test_a_directory_on_two_disks_is_handed_over(tmp_path: Path, new_broker: New
     assert not (one / "orders-0").exists()
 
 
+@pytest.mark.exhaustive
 def test_after_a_crash_of_the_broker_its_metadata_are_read_and_added_to(tmp_path: Path, new_broker: NewBroker) -> None:
     data = tmp_path / "data"
     broker = new_broker(data)

@@ -74,7 +74,7 @@ def new_application(address: str, folder: Path, choose: Choice, **settings: str)
         do_without(reason)
 
 
-@pytest.mark.parametrize("choose", [the_application, the_broker])
+@pytest.mark.parametrize("choose", [the_application, pytest.param(the_broker, marks=pytest.mark.exhaustive)])
 def test_words_are_counted_exactly_once(java: str, tmp_path: Path, choose: Choice) -> None:
     with BrokerProcess(tmp_path, BROKER) as broker:
         count_words(broker, broker.address, tmp_path, range(2), choose, seed=17)

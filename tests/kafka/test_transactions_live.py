@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from octavo.log import DataDirectory, Isolation
 from octavo.log.consumer import Consumer
 from octavo.log.coordinator import Coordinator
@@ -105,6 +107,7 @@ def go_on(data: DataDirectory) -> None:
     assert read_by_octavo(log).values == [*before.values, b"plain 2", b"third", b"by Octavo"]
 
 
+@pytest.mark.exhaustive
 def test_transactions_of_a_live_broker_are_watched_and_after_its_crash_octavo_goes_on_with_them(
     tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge
 ) -> None:

@@ -17,7 +17,7 @@ from tests.server.neighbour import Neighbour
 from tests.server.recording import load
 from tests.soak.plugin import Soak
 
-SECONDS: Final = 8
+SECONDS: Final = 5
 _ATTACKS_PER_SWEEP: Final = 100
 _WARM: Final = 0.4  # of the time: then everything has been used that is loaded late
 _MORE_MEMORY: Final = 32 << 20

@@ -11,7 +11,7 @@ from tests.simulation.planted import PLANTED, Planted, find, plant
 from tests.simulation.test_simulation import SCHEDULES
 
 
-@pytest.mark.parametrize("bug", some(PLANTED, 4), ids=[bug.name for bug in PLANTED])
+@pytest.mark.parametrize("bug", some(PLANTED, 2), ids=[bug.name for bug in PLANTED])
 def test_a_planted_bug_is_found(bug: Planted, tmp_path: Path) -> None:
     plant(bug, tmp_path)
     found = find(tmp_path, SCHEDULES)

@@ -65,6 +65,7 @@ def is_running(pid: int) -> bool:
     return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.long
 def test_a_soak_ends_and_tells_of_each_kind(tests: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kinds = {

@@ -106,7 +106,7 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("options", some(OPTIONS.values(), 2), ids=OPTIONS.keys())
+@pytest.mark.parametrize("options", some(OPTIONS.values()), ids=OPTIONS.keys())
 def test_the_connector_reads_over_the_wire_what_ours_reads_from_the_directory(
     spark: SparkSession, served: Server, written: list[Content], options: dict[str, str]
 ) -> None:

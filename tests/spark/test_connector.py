@@ -75,7 +75,7 @@ OPTIONS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS.keys())
+@pytest.mark.parametrize("options", some(OPTIONS.values(), 10), ids=OPTIONS.keys())
 def test_batch_queries_agree(spark: SparkSession, topics: Topics, options: dict[str, str]) -> None:
     theirs, ours = both(spark, topics, options)
     assert ours.schema == theirs.schema

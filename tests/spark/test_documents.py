@@ -17,6 +17,7 @@ from tests.unit.test_documents import blocks, run
 pytestmark = pytest.mark.timeout(600)
 
 
+@pytest.mark.exhaustive
 def test_the_examples_run_from_a_file_and_print_what_they_say(
     java: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

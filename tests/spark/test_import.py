@@ -57,6 +57,7 @@ def limits(folder: Path) -> dict[str, tuple[int, int]]:
         return {str(of): (log.start_offset, log.end_offset) for of, log in logs.items()}
 
 
+@pytest.mark.exhaustive
 def test_kafka_serves_what_was_imported_as_it_served_the_original(
     spark: SparkSession, topics: Topics, exported: ExportedTables, tmp_path: Path
 ) -> None:

@@ -72,6 +72,7 @@ def plain(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
     return Counter((row.topic, row.key, row.value, tuple(map(tuple, row.headers or ())), row.timestamp) for row in rows)
 
 
+@pytest.mark.exhaustive
 def test_the_connector_reads_what_was_written_from_apache_kafka(spark: SparkSession, tmp_path: Path) -> None:
     """From a directory that Kafka has never seen."""
     folder = tmp_path / "data"

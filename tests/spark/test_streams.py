@@ -188,6 +188,7 @@ def test_a_topic_is_followed_while_kafka_compacts_it(spark: SparkSession, topics
     assert not [row for row in read if int(row.value.split()[0]) % 3 == 0], "aborted"
 
 
+@pytest.mark.exhaustive
 def test_a_stream_over_what_kafka_deletes_fails_or_goes_on(spark: SparkSession, topics: Topics, tmp_path: Path) -> None:
     topics.create("passing", 1, segment_bytes=str(1 << 20), retention_ms="-1")
     producer = topics.producer(batch_size=20_000)

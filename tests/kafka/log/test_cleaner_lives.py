@@ -20,6 +20,7 @@ from tests.kafka.log.ours import Ours
 from tests.kafka.log.producing import Compacting
 from tests.kafka.log.side_by_side import FOLDER
 from tests.kafka.unified_log import UnifiedLog
+from tests.selection import some
 from tests.workload.generator import CODECS, Shape, Step, Workload
 from tests.workload.legacy import DAY_MS, plant
 
@@ -82,7 +83,7 @@ def _live(both: Compacting, workload: Workload, *, rounds: int = 4, map_memory: 
     both.close()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", some(range(10), 3))
 def test_rounds(seed: int, kafka_broker: Judge, memory_path: Path, open_compacting: OpenCompacting) -> None:
     shape = Shape(keys=(5, 40, 300)[seed % 3], keyless=0.05 if seed % 4 == 3 else 0)
     life = Life(seed, shape, kafka_broker, memory_path / f"rounds-{seed}", by_kafka=seed % 2 == 0)
@@ -117,7 +118,7 @@ def test_a_map_that_is_too_small(
     both.close()
 
 
-@pytest.mark.parametrize("codec", [*CODECS, "all"])
+@pytest.mark.parametrize("codec", some([*CODECS, "all"], where=lambda codec: codec == "all"))
 def test_codecs(codec: Any, kafka_broker: Judge, memory_path: Path, open_compacting: OpenCompacting) -> None:
     codecs = CODECS if codec == "all" else (codec,)
     shape = Shape(codecs=codecs, largest_batch=40, keys=60)

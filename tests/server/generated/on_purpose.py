@@ -25,6 +25,8 @@ DIFFERENCES: Final = (
     "UpdateFeatures knows no other feature either, and lowers none. DescribeQuorum names no listener: there is none "
     "for controllers.",
     "AlterReplicaLogDirs moves no replica to another folder: that is refused with POLICY_VIOLATION.",
+    "UnregisterBroker refuses to throw out the only broker of its cluster. Kafka does it, and cannot be reached from "
+    "then on.",
     "The name of a host that gets a quota (`ip`) is not looked up.",
     "The first producer id is given out at once. A fresh Kafka answers COORDINATOR_LOAD_IN_PROGRESS first.",
     "FindCoordinator creates the internal topic on the way, and answers when it is there. Kafka answers "

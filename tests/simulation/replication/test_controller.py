@@ -54,6 +54,7 @@ def compare_patiently(cluster: StockCluster, sequences: list[tuple[str, Sequence
             return compare(patient, sequences, PATIENT_SESSION_MS)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(900)  # patient sessions take long
 def test_the_model_does_what_a_controller_does(cluster: StockCluster, tmp_path: Path) -> None:
     by_hand = [(each.__name__, each) for each in BY_HAND]
