@@ -98,9 +98,6 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
         content["transactional_id"] = None  # transactions are compared by sequences, step by step
     if api_key == keys.ADD_PARTITIONS_TO_TXN and not content.get("transactions", True):
         return _tried(maker, api_key, version)  # to no transaction at all Kafka does not answer
-    if api_key == keys.WRITE_TXN_MARKERS:  # to a partition that is named twice Kafka does not answer at all
-        for marker in content["markers"]:
-            _name_once(marker["topics"])
     if api_key == keys.UPDATE_FEATURES:  # of several errors Kafka tells that of a hash map's first
         content["feature_updates"] = content["feature_updates"][:1]
     if api_key == keys.ALTER_CONFIGS:  # to a resource that is named twice Kafka does not answer at all
@@ -112,6 +109,9 @@ def _tried(maker: Maker, api_key: int, version: int) -> Step:
     if api_key in _OF_GROUPS:
         _own_groups(maker, content)
     at_home(maker, api_key, content)
+    if api_key == keys.WRITE_TXN_MARKERS:  # to a partition that is named twice Kafka does not answer at all
+        for marker in content["markers"]:
+            _name_once(marker["topics"])
     step = Step(api_key, version, content, is_tried=True)
     if maker.odd(0.3):
         step.damage = (maker.rng.choice(_DAMAGES[: 3 if api_key in _OWN | _WIDE else 5]), maker.rng.getrandbits(16))

@@ -21,7 +21,8 @@ DIFFERENCES: Final = (
     "Of the cluster's features only `metadata.version`, `group.version` and `transaction.version` are told. "
     "`min.insync.replicas` has no default of the cluster.",
     "DescribeConfigs tells of a broker the settings that are honoured, gives no documentation, and finds no loggers. "
-    "Settings of client metrics, and of groups of the share and streams protocols, are kept, and have no effect.",
+    "Settings of client metrics, and of groups of the share and streams protocols, are kept, and have no effect. The "
+    "log says so once when such a setting, a quota or a user is set.",
     "UpdateFeatures knows no other feature either, and lowers none. DescribeQuorum names no listener: there is none "
     "for controllers.",
     "AlterReplicaLogDirs moves no replica to another folder: that is refused with POLICY_VIOLATION.",
