@@ -280,5 +280,6 @@ def test_every_repair_of_a_partition_is_followed_and_other_releases_serve(
 ) -> None:
     """Mend 1.3, with the other releases of Kafka."""
     broker = new_broker(tmp_path / "data", release=release)
-    broker.format()
+    if release == "legacy":  # the metadata of a directory that Octavo makes are of 4.0
+        broker.format()
     serve(partitions(), tmp_path, broker, kafka_broker)
