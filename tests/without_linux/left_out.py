@@ -20,6 +20,7 @@ _BY_REASON: Final = {
     _MEMORY: [
         "tests/server/test_fuzz.py::test_changed_conversations_hurt_nobody",
         "tests/server/test_hostile.py::test_two_thousand_idle_connections_take_little",
+        "tests/server/test_hostile.py::test_what_a_bomb_took_is_given_back",
         "tests/server/test_hostile.py::test_a_request_takes_memory_as_it_arrives_and_not_as_it_is_announced",
         "tests/server/test_hostile.py::test_clients_that_do_not_read_what_they_fetch_take_little_and_give_it_back",
         "tests/server/test_hostile.py::test_clients_that_shut_down_their_side_while_they_wait_do_not_keep_the_broker_busy",
