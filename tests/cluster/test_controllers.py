@@ -41,7 +41,7 @@ def _write(cluster: Cluster) -> None:
     assert producer.flush(PATIENCE_S) == 0
 
 
-@pytest.mark.soak(40)
+@pytest.mark.soak(20)
 def test_the_active_controller_is_killed(cluster: Cluster) -> None:
     killed = cluster.active
     killed.kill()
@@ -53,7 +53,7 @@ def test_the_active_controller_is_killed(cluster: Cluster) -> None:
     cluster.await_live()
 
 
-@pytest.mark.soak(40)
+@pytest.mark.soak(20)
 def test_replicas_leave_and_join_while_a_controller_hangs(cluster: Cluster) -> None:
     hanging = cluster.active
     hanging.pause()
@@ -68,7 +68,7 @@ def test_replicas_leave_and_join_while_a_controller_hangs(cluster: Cluster) -> N
     cluster.await_live()
 
 
-@pytest.mark.soak(40)
+@pytest.mark.soak(20)
 def test_a_replaced_disk_can_lead(cluster: Cluster) -> None:
     """The controller gives the leadership to nobody whose directory it does not know."""
     _write(cluster)
@@ -103,7 +103,7 @@ def test_an_older_cluster_is_upgraded(java: str, other_network: Network, tmp_pat
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    "release", ["legacy", *(pytest.param(each, marks=pytest.mark.soak(40)) for each in ("4.0", "4.1", "4.2"))]
+    "release", ["legacy", *(pytest.param(each, marks=pytest.mark.soak(25)) for each in ("4.0", "4.1", "4.2"))]
 )
 def test_a_cluster_of_another_release_has_members(
     java: str, other_network: Network, tmp_path: Path, release: Name

@@ -77,7 +77,7 @@ def test_damaged_metadata_are_fetched_anew(cluster: Cluster) -> None:
     cluster.delete(TOPIC)
 
 
-@pytest.mark.soak(60)
+@pytest.mark.soak(40)
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_directory_changes_hands(cluster: Cluster, kill: bool) -> None:
     """Whoever finds it knows how it was left: after a clean stop nothing is checked, and after a crash everything."""

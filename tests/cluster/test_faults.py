@@ -21,7 +21,7 @@ GRACE_MS: Final = 3000  # after the session's end, until acks=all goes on
 ATTEMPTS: Final = 3
 
 
-@pytest.mark.parametrize("number", [2, pytest.param(1, marks=pytest.mark.soak(30))])
+@pytest.mark.parametrize("number", [2, pytest.param(1, marks=pytest.mark.soak(20))])
 def test_clients_of_a_leader_that_is_killed_go_on_soon(cluster: Cluster, clients_of_java: Judge, number: int) -> None:
     """A machine that is busy with something else may need several attempts."""
     took_ms: list[float] = []
@@ -50,7 +50,7 @@ def _kill_a_leader(cluster: Cluster, clients_of_java: Judge, broker: Node) -> fl
         pytest.param("cut in one direction", 2, marks=EXHAUSTIVE),
         pytest.param("cut from the controllers", 3, marks=EXHAUSTIVE),
         pytest.param("delay", 2, marks=EXHAUSTIVE),
-        pytest.param("fail the disk", 3, marks=pytest.mark.soak(40)),
+        pytest.param("fail the disk", 3, marks=pytest.mark.soak(15)),
         pytest.param("fill the disk", 2, marks=EXHAUSTIVE),
         pytest.param("replace the disk", 3, marks=EXHAUSTIVE),
     ],
@@ -60,7 +60,7 @@ def test_nothing_is_lost(cluster: Cluster, clients_of_java: Judge, fault: str, n
         faults.ALL[fault](cluster, load, cluster.brokers[number])
 
 
-@pytest.mark.soak(60)
+@pytest.mark.soak(30)
 def test_nothing_is_lost_of_transactions_whichever_broker_it_is(
     cluster: Cluster, clients_of_java: Judge, soak: Soak
 ) -> None:

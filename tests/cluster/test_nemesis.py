@@ -33,7 +33,7 @@ _log: Final = logging.getLogger(__name__)
 KINDS: Final[dict[int, Kind]] = {1: "kafka", 2: OTHERS, 3: OTHERS, 4: "kafka"}
 
 
-@pytest.mark.soak(120)
+@pytest.mark.soak(75)
 def test_nothing_is_lost_in_faults_that_overlap(
     java: str, other_network: Network, tmp_path: Path, clients_of_java: Judge, soak: Soak
 ) -> None:

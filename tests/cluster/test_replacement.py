@@ -19,7 +19,7 @@ def replace(broker: Node, kind: Kind, *, kill: bool = False) -> None:
     broker.start()
 
 
-@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.soak(60))])
+@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.soak(15))])
 def test_a_broker_is_replaced_by_the_other_kind_and_back(cluster: Cluster, clients_of_java: Judge, kill: bool) -> None:
     broker = cluster.brokers[2]
     kind = broker.kind

@@ -40,7 +40,7 @@ def test_replicas_are_equal_whichever_broker_leads(cluster: Cluster, kafka_broke
     expect_equal_replicas(cluster, ["equal"])
 
 
-@pytest.mark.soak(60)
+@pytest.mark.soak(30)
 def test_partitions_move_to_other_brokers_and_back(cluster: Cluster, kafka_broker: Judge, tmp_path: Path) -> None:
     cluster.create("moved", 2, [1, 2])
     partitions = [("moved", 0), ("moved", 1)]

@@ -19,7 +19,7 @@ def test_no_request_fails_when_a_broker_is_stopped(cluster: Cluster, clients_of_
         broker.start()
 
 
-@pytest.mark.soak(90)
+@pytest.mark.soak(45)
 def test_a_rolling_restart_loses_and_doubles_nothing(cluster: Cluster, clients_of_java: Judge) -> None:
     with under_load(cluster, clients_of_java, transactions=True) as load:
         for node in (*cluster.brokers.values(), *cluster.controllers.values()):
