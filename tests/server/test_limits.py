@@ -221,6 +221,24 @@ def test_requests_that_have_arrived_in_part_do_not_wait_for_one_another(
             each.socket.close()
 
 
+def test_a_request_that_was_let_on_is_so_again_when_it_waits_for_memory_once_more(tmp_path: Path) -> None:
+    """Mend 2.2: who was let on without room may wait the next time, and the others not for it."""
+    limits = {"socket.request.max.bytes": "400000", "queued.max.request.bytes": "400000"}
+    request = header(METADATA, 1, flexible=False) + struct.pack(">i", 0) + bytes(390_000)
+    data = struct.pack(">i", len(request)) + request
+    with serve(tmp_path / "data", config=limits) as server:
+        clients = [RawClient(server.bootstrap_servers) for _ in range(2)]
+        other = RawClient(server.bootstrap_servers)
+        for _ in range(3):
+            for begin, end in ((0, 100_000), (100_000, len(data))):
+                for each in clients:
+                    each.socket.sendall(data[begin:end])
+                    assert other.ask(VERSIONS) is not None  # it has arrived
+            assert all(each.receive() is not None for each in clients)
+        for each in (*clients, other):
+            each.socket.close()
+
+
 def test_many_requests_at_once_are_answered_in_order_although_others_have_their_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,19 @@ def test_no_default_deletes_and_each_start_names_what_it_would(tmp_path: Path) -
         assert f"plain ({size:,} bytes), policy ({size:,} bytes)" in kept(said)[1]
 
 
+def test_a_damaged_log_does_not_keep_the_others_from_being_served(tmp_path: Path) -> None:
+    """What the default would delete of it is not known."""
+    made(tmp_path, broken={}, plain={})
+    first, *_ = sorted((tmp_path / "broken-0").glob("*.log"))
+    first.write_bytes(bytes(first.stat().st_size))
+    said: list[str] = []
+    with serve(tmp_path, say=said.append) as server:
+        assert server.directory.log("plain", 0).end_offset == _COUNT
+    assert "plain (" in kept(said)[1]
+    assert "broken (" not in kept(said)[1]
+    assert main(["handover", str(tmp_path)]) == 0
+
+
 @pytest.mark.parametrize("name", ["log.retention.hours", "log.retention.minutes", "log.retention.ms"])
 def test_given_retention_is_honoured(tmp_path: Path, name: str) -> None:
     made(tmp_path, plain={}, own={"retention.ms": "-1"})

@@ -427,7 +427,8 @@ class Reactor:
         while self._lacking and self._memory.has_room:
             self._let_on(next(iter(self._lacking)), all_of_it=False)
         passing = self._passing
-        if self._lacking and (passing is None or passing.is_closed or not passing.reserved):
+        is_over = passing is None or passing.is_closed or not passing.reserved or passing in self._lacking
+        if self._lacking and is_over:
             largest = max(self._lacking, key=lambda each: each.reserved)
             self._passing = largest if largest.reserved else None
             if largest.reserved:

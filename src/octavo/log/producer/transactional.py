@@ -199,6 +199,7 @@ class ProducerTransactions:
         if self._may_have_begun:
             with self._noting_fences():
                 self._end_at_coordinator(commit=commit)
+            self._added.clear()  # before these: after a call a signal may be handled, and then they have to say so
             self._has_begun = False
             self._may_have_begun = False
         if self.error is not None or self._identity.is_unsure:
@@ -206,7 +207,6 @@ class ProducerTransactions:
             with self._noting_fences():
                 again = self._coordinator.init_producer_id(self._id, self._timeout_ms, self.ident)
             self._identity.become(again)
-        self._added.clear()
         self.error = None
         self.state = State.READY
 

@@ -217,3 +217,26 @@ def test_2_5_an_abort_says_whether_the_interrupted_commit_was_decided(tmp_path: 
         producer.send("t", b"2")
         producer.commit_transaction()
         assert committed(data) == ([b"1", b"2"] if is_done else [b"2"])
+
+
+def test_2_5_an_abort_says_so_wherever_the_commit_was_interrupted_after_it_was_decided(tmp_path: Path) -> None:
+    """A signal may be handled after any call, such as that which forgets the partitions."""
+
+    class Interrupting(set[TopicPartition]):
+        def clear(self) -> None:
+            super().clear()
+            raise KeyboardInterrupt
+
+    with directory(tmp_path) as data, transactional(data) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"1")
+        transaction = producer._transactions
+        assert transaction is not None
+        transaction._added = Interrupting(transaction._added)
+        with pytest.raises(KeyboardInterrupt):
+            producer.commit_transaction()
+        transaction._added = set()
+        with pytest.raises(WrongTransactionState, match="its commit was decided before it was interrupted"):
+            producer.abort_transaction()
+        assert committed(data) == [b"1"]
