@@ -49,10 +49,11 @@ def unpack(name: Name, target: Path, partition: str | None = None) -> Path:
     """
     wanted = {partition, "__cluster_metadata-0"}
     with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # which the first patches of 3.11 lack
         for member in archive:
             folder, _, file = member.name.rpartition("/")
             if partition is None or member.isdir() or not folder or folder in wanted or file == "partition.metadata":
-                archive.extract(member, target / name, filter="data")
+                archive.extract(member, target / name)
     return target / name
 
 
