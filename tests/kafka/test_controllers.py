@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -14,6 +15,7 @@ import pytest
 
 from octavo.cluster.life_cycle import Event
 from octavo.errors import ErrorCode
+from octavo.schemas.metadata.nodes import RegisterBrokerRecord
 from tests.kafka.cluster import StockCluster
 from tests.kafka.played_member import PlayedMember
 from tests.soak.plugin import Soak
@@ -140,9 +142,17 @@ def _agree(*members: PlayedMember) -> None:
     for _ in range(_ROUNDS):  # while one catches up, the other one is silent, and may be fenced
         behind, ahead = sorted(members, key=lambda each: each.metadata.applied_offset)
         behind.run_until(partial(_has_applied, behind, ahead.metadata.applied_offset))
-        if behind.metadata.image.brokers == ahead.metadata.image.brokers:
+        if _brokers(behind) == _brokers(ahead):
             return
-    assert behind.metadata.image.brokers == ahead.metadata.image.brokers
+    assert _brokers(behind) == _brokers(ahead)
+
+
+def _brokers(member: PlayedMember) -> dict[int, RegisterBrokerRecord]:
+    """What it knows of the brokers. A snapshot has their features in another order than they were told in."""
+    return {
+        number: replace(each, features=tuple(sorted(each.features, key=lambda feature: feature.name)))
+        for number, each in member.metadata.image.brokers.items()
+    }
 
 
 def _follows_on(member: PlayedMember) -> None:
