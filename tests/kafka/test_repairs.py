@@ -273,7 +273,7 @@ def test_every_repair_of_a_partition_is_followed_and_kafka_serves(
     serve(partitions(), tmp_path, new_broker(tmp_path / "data"), kafka_broker)
 
 
-@pytest.mark.soak
+@pytest.mark.soak(20)
 @pytest.mark.parametrize("release", ["legacy", "4.0", "4.1", "4.2"])
 def test_every_repair_of_a_partition_is_followed_and_other_releases_serve(
     release: Name, tmp_path: Path, new_broker: NewBroker, kafka_broker: Judge

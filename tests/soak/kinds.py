@@ -79,7 +79,11 @@ KINDS: Final[dict[str, tuple[Kind, ...]]] = {
         Kind("clients-member", ("tests/cluster/test_clients.py",), 45),
         Kind("clients-kafka", ("tests/clients",), 45),
         Kind("kills", ("tests/faults",), 90),
-        Kind("directories", ("tests/kafka/test_transactions_soak.py", "tests/kafka/test_verify_live.py"), 60),
+        Kind(
+            "directories",
+            ("tests/kafka/test_repairs.py", "tests/kafka/test_transactions_soak.py", "tests/kafka/test_verify_live.py"),
+            60,
+        ),
         Kind("model", ("tests/simulation/replication/test_controller.py",), 45),
         Kind("requests", ("tests/kafka/test_generated_answers.py", "tests/kafka/test_sequences.py"), 110),
         Kind("texts", ("tests/kafka/test_kafka_text_soak.py", "tests/kafka/test_internal_records.py"), 30),
