@@ -90,8 +90,9 @@ def by_partition(messages: Sequence[Message]) -> dict[Partition, list[tuple[int,
 
 
 def read_all(address: str, client: Client, partitions: Sequence[Partition]) -> dict[Partition, int]:
-    """Read partitions from start to end into a history. Returns their start offsets."""
-    consumer = Consumer({"bootstrap.servers": address, **CONSUMER, "enable.partition.eof": True})
+    """Read partitions from start to end into a history. Returns their start offsets, as they are after that."""
+    settings = {"enable.partition.eof": True, "auto.offset.reset": "earliest"}  # retention may go on meanwhile
+    consumer = Consumer({"bootstrap.servers": address, **CONSUMER, **settings})
     starts: dict[Partition, int] = {}
     deadline = time.monotonic() + PATIENCE_S
     while len(starts) < len(partitions):
@@ -113,5 +114,6 @@ def read_all(address: str, client: Client, partitions: Sequence[Partition]) -> d
             if error is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 left = {each for each in left if each != (message.topic(), message.partition())}
+    starts = {each: consumer.get_watermark_offsets(TopicPartition(*each), PATIENCE_S)[0] for each in starts}
     consumer.close()
     return starts
