@@ -38,6 +38,7 @@ class Flusher:
         """Run the task in a thread, unless it is waiting for one already. If no thread can be started, run it here."""
         with self._lock:
             self._threads = [thread for thread in self._threads if thread.is_alive()]
+            self._idle = min(self._idle, len(self._threads))  # one that an exception has ended waits no longer
             if task in self._tasks and self._threads:  # if there is no thread, an exception kept it from being started
                 return
             self._tasks[task] = None

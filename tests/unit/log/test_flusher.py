@@ -125,3 +125,11 @@ def _interrupt(call: Callable[[], object], number: int) -> bool:
     finally:
         sys.settrace(None)
     return False
+
+
+def test_a_thread_that_an_exception_ended_while_it_waited_is_not_waited_for() -> None:
+    flusher = Flusher()
+    flusher._idle = 1  # as that thread left it
+    done = threading.Event()
+    flusher.run_soon(done.set)
+    assert done.wait(60)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-_LONGEST_S: Final = 120
+_LONGEST_S: Final = 300
 
 
 def until(condition: Callable[[], bool]) -> None:
